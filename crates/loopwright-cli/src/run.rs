@@ -34,7 +34,7 @@ use crate::render::sanitize_terminal;
 use crate::signals::Signals;
 use crate::startup::{StartError, Startup};
 use crate::store::close_all;
-use crate::user_skill::{self, Arguments, Invocation, named};
+use crate::user_skill::{self, Arguments, Invocation, Invoked, named};
 
 /// Gives an agent a task and waits for its answer.
 pub fn run(cli: &Cli, args: &RunArgs) -> ExitCode {
@@ -164,7 +164,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// Takes a prompt. If what was typed names a skill as `/NAME ARGUMENTS`, it is the skill's text.
+    /// Takes a prompt. If what was typed names a skill or an agent as `/NAME ARGUMENTS`, it is the text for it.
     async fn of(
         prompt: Option<String>,
         typed: String,
@@ -176,15 +176,6 @@ impl Asked {
             (Some((name, text)), Some((_, typed))) => Some((name, Arguments { text, typed })),
             _ => None,
         };
-        let found = arguments.and_then(|(name, arguments)| {
-            let providers = model::providers(&opening.config, &opening.sources).ok()?;
-            let defined = Defined::find(&opening.config, &opening.sources, &providers);
-            Some((user_skill::find(&defined, name)?, arguments))
-        });
-        let Some(((skill, scope), arguments)) = found else {
-            let (is_skill, skill, llm) = (false, None, None);
-            return Self { text: prompt, mentions: typed, is_skill, skill, llm };
-        };
         let invocation = Invocation {
             setup,
             config: &opening.config,
@@ -192,9 +183,35 @@ impl Asked {
             session,
             cancel: &CancellationToken::new(),
         };
-        let invoked = invocation.invoke(&skill, scope, arguments).await;
+        let invoked = match arguments {
+            Some((name, arguments)) => Self::invoked(name, arguments, opening, &invocation).await,
+            None => None,
+        };
+        let Some(invoked) = invoked else {
+            let (is_skill, skill, llm) = (false, None, None);
+            return Self { text: prompt, mentions: typed, is_skill, skill, llm };
+        };
         let (text, mentions) = (Some(invoked.text), invoked.mentions);
         Self { text, mentions, is_skill: true, skill: invoked.skill, llm: invoked.llm }
+    }
+
+    /// Makes a message of a skill or an agent; `None` if no one has this name that can be used.
+    async fn invoked(
+        name: &str,
+        arguments: Arguments<'_>,
+        opening: &Startup,
+        invocation: &Invocation<'_>,
+    ) -> Option<Invoked> {
+        let providers = model::providers(&opening.config, &opening.sources).ok()?;
+        let defined = Defined::find(&opening.config, &opening.sources, &providers);
+        if let Some((skill, scope)) = user_skill::find(&defined, name) {
+            return Some(invocation.invoke(&skill, scope, arguments).await);
+        }
+        if !user_skill::is_agent(&defined, name) {
+            return None;
+        }
+        let delegated = invocation.delegate(name, arguments);
+        delegated.inspect_err(|reason| console::warn(reason)).ok()
     }
 }
 

@@ -1,13 +1,14 @@
-//! Skills and commands that the user invokes with `/NAME ARGUMENTS`.
+//! Skills, commands and agents that the user invokes with `/NAME ARGUMENTS`.
 
 use std::sync::Arc;
 
+use loopwright_agent::Definitions as _;
 use loopwright_capabilities::files::{FileAccess as _, FileUse};
 use loopwright_capabilities::skills::{Skill, SkillContext, SkillLibrary, SkillScope};
-use loopwright_core::LlmConfig;
+use loopwright_core::{LlmConfig, StartedAgent};
 use loopwright_permissions::{Call, Decision};
 use loopwright_sessions::{SessionId, SessionStore};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Setup;
@@ -24,6 +25,9 @@ use crate::user_command;
 
 /// The tool that carries a skill out in a conversation of its own.
 const LOAD_SKILL: &str = "load_skill";
+
+/// The tool that starts a sub-agent.
+const SPAWN: &str = "spawn_subagent";
 
 /// What the user wrote behind the name of a skill.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +74,11 @@ pub(crate) fn find(defined: &Defined, name: &str) -> Option<(Arc<Skill>, Option<
     let skill = defined.skills.get(name).filter(|it| it.info.user_invocable)?;
     let scope = defined.skills.scope(name);
     Some((skill, scope))
+}
+
+/// Returns `true` if an agent is defined that users know by a name. Blocks while it reads.
+pub(crate) fn is_agent(defined: &Defined, name: &str) -> bool {
+    defined.agents.get(name).is_ok()
 }
 
 impl Invocation<'_> {
@@ -155,15 +164,40 @@ impl Invocation<'_> {
             return false;
         }
         let Ok(agent) = self.setup.build(NoopListener) else { return false };
-        let Some(tool) = agent.tools().get(LOAD_SKILL) else { return false };
         let arguments = json!({ "skill_name": name });
-        let started = tool.starts(&arguments);
-        let mut call = Call::new(LOAD_SKILL, &arguments).read_only();
-        if let Some(agent) = &started {
+        let started = agent.tools().get(LOAD_SKILL).map(|tool| tool.starts(&arguments));
+        started.is_some_and(|started| self.is_allowed(LOAD_SKILL, &arguments, started.as_ref()))
+    }
+
+    /// Returns `true` if no rule denies a call that starts this agent.
+    fn is_allowed(&self, tool: &str, arguments: &Value, started: Option<&StartedAgent>) -> bool {
+        let mut call = Call::new(tool, arguments).read_only();
+        if let Some(agent) = started {
             let skills = agent.skills.iter().map(|skill| &**skill);
             call = call.starting_agent(&agent.name).preloading_skills(skills);
         }
         self.setup.permissions.policy().decide(&call).decision != Decision::Deny
+    }
+
+    /// Makes a message that delegates a task to the sub-agent of a line `/NAME TASK`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the task is missing, or the agent cannot start the sub-agent.
+    pub(crate) fn delegate(&self, name: &str, task: Arguments<'_>) -> Result<Invoked, String> {
+        if task.text.is_empty() {
+            return Err(format!("`/{name}` is an agent; write its task behind the name"));
+        }
+        let arguments = json!({ "subagent": name, "prompt": task.text });
+        let agent = self.setup.build(NoopListener).map_err(|error| error.to_string())?;
+        let started = agent.tools().get(SPAWN).and_then(|tool| tool.starts(&arguments));
+        let is_allowed = |it: &StartedAgent| self.is_allowed(SPAWN, &arguments, Some(it));
+        if !started.as_ref().is_some_and(is_allowed) {
+            return Err(format!("the agent of this run cannot start agent `{name}`"));
+        }
+        let line = typed_command(format!("/{name} {}", task.typed).trim_end());
+        let text = format!("{line}\n\n{}", delegated(name, task.text));
+        Ok(Invoked { text, mentions: task.typed.to_owned(), llm: None, skill: None })
     }
 
     /// Runs a command of a skill, unless a rule denies it.
@@ -228,6 +262,13 @@ fn forked(name: &str, arguments: &str) -> String {
         arguments => format!(" and these arguments: {arguments}"),
     };
     format!("Call `{LOAD_SKILL}` with the skill `{name}`{arguments}\n\nThen report its result.")
+}
+
+/// Asks the agent to start a sub-agent.
+fn delegated(name: &str, task: &str) -> String {
+    format!(
+        "Call `{SPAWN}` with the sub-agent `{name}` and this prompt: {task}\n\nThen report its result."
+    )
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 mod acp;
 mod added_folders;
 mod agent_keys;
+mod agent_lines;
 mod agents;
 mod answer_checks;
 mod background;

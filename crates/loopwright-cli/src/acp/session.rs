@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{Either, select};
-use loopwright_agent::tasks::TaskList;
+use loopwright_agent::{Definitions as _, tasks::TaskList};
 use loopwright_capabilities::skills::SkillAudience;
 use loopwright_core::{
     ApprovalDecision, LlmConfig, ModelProvider, PendingApproval, RequestKind,
@@ -164,18 +164,26 @@ impl EditorSession {
     /// Tells which commands a prompt can begin with.
     pub(super) fn tell_commands(&self) {
         let description = "Resume an interrupted run without a message";
-        let skills = self.defined().map(|it| it.skills.list(SkillAudience::Users));
-        let skills = skills.unwrap_or_default();
-        let skills = skills.iter().filter(|it| it.name() != CONTINUE).map(|skill| {
-            let about = single_line(&skill.info.description, DESCRIPTION);
+        let found =
+            self.defined().map(|it| (it.skills.list(SkillAudience::Users), it.agents.all()));
+        let (skills, agents) = found.unwrap_or_default();
+        let skills = skills.iter().map(|skill| {
             let hint = skill.info.argument_hint.as_deref().unwrap_or("arguments");
+            (skill.name(), skill.info.description.clone(), hint)
+        });
+        let agents = agents
+            .iter()
+            .map(|it| (it.name.as_str(), format!("Agent: {}", it.description), "task"));
+        let mut seen = BTreeSet::from([CONTINUE]);
+        let others = skills.chain(agents).filter(|(name, ..)| seen.insert(*name));
+        let others = others.map(|(name, about, hint)| {
             json!({
-                "name": skill.name(), "description": about,
+                "name": name, "description": single_line(&about, DESCRIPTION),
                 "input": {"hint": single_line(hint, DESCRIPTION)},
             })
         });
         let own = json!({"name": CONTINUE, "description": description});
-        let commands: Vec<Value> = std::iter::once(own).chain(skills).collect();
+        let commands: Vec<Value> = std::iter::once(own).chain(others).collect();
         self.tell(&json!({
             "sessionUpdate": "available_commands_update", "availableCommands": commands,
         }));
@@ -350,7 +358,7 @@ impl EditorSession {
         }
     }
 
-    /// Makes a message of the skill that a message names, if it names one. The model of the skill is for this turn.
+    /// Makes a message of the skill or the agent that a message names, if it names one. The model of the skill is for this turn.
     async fn invoked(
         &self,
         conversation: &mut Conversation,
@@ -359,12 +367,13 @@ impl EditorSession {
     ) -> UserInput {
         let words = message.text();
         let named = user_skill::named(words.trim()).and_then(|(name, arguments)| {
-            let (skill, scope) = user_skill::find(&self.defined()?, name)?;
-            Some((skill, scope, arguments))
+            let defined = self.defined()?;
+            let skill = user_skill::find(&defined, name);
+            let is_known = skill.is_some() || user_skill::is_agent(&defined, name);
+            is_known.then_some((name, skill, arguments))
         });
-        let Some((skill, scope, arguments)) = named else {
-            return UserInput { message: Some(message), ..UserInput::default() };
-        };
+        let unchanged = |message| UserInput { message: Some(message), ..UserInput::default() };
+        let Some((name, skill, arguments)) = named else { return unchanged(message) };
         let invocation = Invocation {
             setup: &conversation.setup,
             config: &self.config,
@@ -374,7 +383,17 @@ impl EditorSession {
         };
         // What follows the first line can be a file that the editor adds.
         let typed = arguments.lines().next().unwrap_or_default();
-        let invoked = invocation.invoke(&skill, scope, Arguments { text: arguments, typed }).await;
+        let arguments = Arguments { text: arguments, typed };
+        let invoked = match skill {
+            Some((skill, scope)) => invocation.invoke(&skill, scope, arguments).await,
+            None => match invocation.delegate(name, arguments) {
+                Ok(invoked) => invoked,
+                Err(reason) => {
+                    console::warn(&reason);
+                    return unchanged(message);
+                }
+            },
+        };
         if let Some(llm) = invoked.llm {
             conversation.setup.llm = llm;
         }

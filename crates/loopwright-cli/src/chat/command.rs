@@ -26,7 +26,7 @@ pub(super) const COMMANDS: [(&str, &str); 31] = [
     ("/export [FILE]", "write the conversation to a Markdown file"),
     ("/init", "let the agent write AGENTS.md for this project"),
     ("/review [WHAT]", "let the agent review uncommitted changes"),
-    ("/agents", "list the agents"),
+    ("/agents", "list the agents; /NAME TASK delegates to one"),
     ("/skills", "list the skills and commands; /NAME ARGUMENTS uses one"),
     ("/model [NAME]", "show the model, or use PROVIDER/NAME from now on"),
     (

@@ -1,5 +1,8 @@
 //! The search path of a chat for agents and skills.
 
+use std::collections::BTreeSet;
+
+use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
 
 use super::command::{COMMANDS, names};
@@ -22,7 +25,7 @@ impl Place {
         Some(Defined::find(&self.config, &self.sources, &providers))
     }
 
-    /// Returns the commands and skills with their descriptions.
+    /// Returns the commands, skills and agents with their descriptions. Of those with one name, the first is meant.
     pub(super) fn completions(&self) -> Vec<(String, String)> {
         let about = |name: &str| {
             let is_named = |typed: &str| {
@@ -31,10 +34,17 @@ impl Place {
             COMMANDS.iter().find(|(typed, _)| is_named(typed)).map_or("", |(_, about)| about)
         };
         let own = names().map(|name| (name.to_owned(), about(name).to_owned()));
-        let skills =
-            self.defined().map(|it| it.skills.list(SkillAudience::Users)).unwrap_or_default();
-        let skills =
-            skills.iter().map(|it| (it.name().to_owned(), single_line(&it.info.description, 60)));
-        own.chain(skills).collect()
+        let defined = self.defined();
+        let (skills, agents) = defined
+            .map(|it| (it.skills.list(SkillAudience::Users), it.agents.all()))
+            .unwrap_or_default();
+        let skills = skills.iter().map(|it| (it.name(), it.info.description.clone()));
+        let agents =
+            agents.iter().map(|it| (it.name.as_str(), format!("agent: {}", it.description)));
+        let others = skills.chain(agents).map(|(name, about)| (name, single_line(&about, 60)));
+        let others = others.map(|(name, about)| (name.to_owned(), about));
+        let mut seen = BTreeSet::new();
+        let is_first = |it: &(String, String)| seen.insert(it.0.clone());
+        own.chain(others).filter(is_first).collect()
     }
 }

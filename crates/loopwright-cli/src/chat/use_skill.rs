@@ -1,4 +1,4 @@
-//! `/NAME ARGUMENTS` for skills and commands.
+//! `/NAME ARGUMENTS` for skills, commands and agents.
 
 use std::pin::pin;
 
@@ -14,18 +14,23 @@ use crate::signals::until_signal;
 use crate::user_skill::{self, Arguments, Invocation, Invoked};
 
 impl ChatSession<'_> {
-    /// Uses a skill, or sends the line as a message if no skill has that name and the line may be text.
+    /// Uses a skill, or delegates to an agent. If none has that name and the line may be text, it is sent as a message.
     pub(super) async fn use_skill(
         &mut self,
         named: NamedSkill,
         input: &mut Input,
     ) -> Option<ExitCode> {
-        let Some(invoked) = self.invoked(&named).await else {
-            if named.is_command() {
+        let invoked = match self.invoked(&named).await {
+            Some(Ok(invoked)) => invoked,
+            Some(Err(reason)) => {
+                console::warn(&reason);
+                return None;
+            }
+            None if named.is_command() => {
                 console::tell(&unknown(&named.line));
                 return None;
             }
-            return self.use_prompt(named, input).await;
+            None => return self.use_prompt(named, input).await,
         };
         let usual = self.conversation.setup.llm.clone();
         if let Some(llm) = invoked.llm {
@@ -37,9 +42,14 @@ impl ChatSession<'_> {
         ends
     }
 
-    /// Makes a message of the skill that a line names. A signal ends its commands.
-    async fn invoked(&mut self, named: &NamedSkill) -> Option<Invoked> {
-        let (skill, scope) = user_skill::find(&self.place.defined()?, &named.name)?;
+    /// Makes a message of the skill or the agent that a line names, or returns the reason why it cannot be used. A signal ends
+    /// the commands of a skill.
+    async fn invoked(&mut self, named: &NamedSkill) -> Option<Result<Invoked, String>> {
+        let defined = self.place.defined()?;
+        let found = user_skill::find(&defined, &named.name);
+        if found.is_none() && !user_skill::is_agent(&defined, &named.name) {
+            return None;
+        }
         let cancel = CancellationToken::new();
         let conversation = &self.conversation;
         let invocation = Invocation {
@@ -50,7 +60,10 @@ impl ChatSession<'_> {
             cancel: &cancel,
         };
         let arguments = Arguments { text: &named.arguments, typed: &named.arguments };
+        let Some((skill, scope)) = found else {
+            return Some(invocation.delegate(&named.name, arguments));
+        };
         let invoked = pin!(invocation.invoke(&skill, scope, arguments));
-        Some(until_signal(self.signals.as_mut(), &cancel, invoked).await)
+        Some(Ok(until_signal(self.signals.as_mut(), &cancel, invoked).await))
     }
 }

@@ -114,10 +114,13 @@ impl View {
         if hooks.is_empty() { "no hooks".to_owned() } else { hooks }
     }
 
-    /// Returns the meaning of a line that may name a skill, or a prompt of a server.
+    /// Returns the meaning of a line that may name a skill, an agent, or a prompt of a server.
     fn named(&self, named: &NamedSkill) -> LiveLine {
-        let is_skill = |it: Defined| user_skill::find(&it, &named.name).is_some();
-        if named.name.contains(':') || self.place.defined().is_some_and(is_skill) {
+        let is_known = |it: Defined| {
+            let name = &named.name;
+            user_skill::find(&it, name).is_some() || user_skill::is_agent(&it, name)
+        };
+        if named.name.contains(':') || self.place.defined().is_some_and(is_known) {
             return LiveLine::Queued;
         }
         if named.is_command() {

@@ -1,4 +1,4 @@
-//! Completion with Tab: commands and skills at the start of a line, and files after `@`.
+//! Completion with Tab: commands, skills and agents at the start of a line, and files after `@`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
