@@ -20,7 +20,7 @@ pub(crate) mod settings;
 #[cfg(test)]
 pub(crate) use self::directory::DIRECTORY;
 pub use self::{
-    background::{BashRead, BashReadArgs, BashStart, BashStop, BashStopArgs},
+    background::{BashRead, BashReadArgs, BashStart, BashStop, BashStopArgs, LastingCommands},
     capability::{Background, UseBash},
     collect::{Restored, command_originals, undo_command},
     danger::OnDangerousCommand,

@@ -231,7 +231,7 @@ async fn a_command_in_the_background_is_read_and_stopped() {
     assert_eq!(told[0], "Command 1 is running; read its output with bash_read.");
     let ended = "[.envrc was moved away]\n\n[command 2 exited with status 0]";
     assert!(told[2].contains(ended), "{}", told[2]);
-    let missing = "Error: unknown background command 2; background commands end with the run that started them";
+    let missing = "Error: unknown background command 2; background commands end with the run or the program that started them";
     assert_eq!(told[3..], [missing.to_owned(), missing.replace('2', "one")]);
 }
 

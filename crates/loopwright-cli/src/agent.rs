@@ -8,6 +8,7 @@ use loopwright_agent::{
     UseHook, UseLlmConfig,
 };
 use loopwright_capabilities::{
+    bash::Background,
     compaction::UseCompaction,
     files::WorkspaceRoot,
     permissions::{OnAsk, UsePermissions},
@@ -156,7 +157,7 @@ impl Setup {
         let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
         let builder = AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
-            .with_capability(tools::tools(&workdir, &commands))
+            .with_capability(tools::tools(&workdir, &commands).with_background(self.background()))
             .with_capability(self.mcp.capability().with_on_question(self.on_question()))
             .with_capability(self.remote_agents.clone())
             .with_capability(self.rules())
@@ -216,6 +217,16 @@ impl Setup {
         DefinitionLoopFactory::new(builder)
             .with_capabilities(Arc::new(capabilities))
             .instantiate(&applied.defined.configured(&applied.definition, |tool| self.offers(tool)))
+    }
+
+    /// Returns whether commands may run in the background: those of the program's own agent, unless the configuration says
+    /// otherwise.
+    fn background(&self) -> Background {
+        let own = self.own.as_ref().filter(|_| self.applied.is_none());
+        match own.map(|own| capability_settings::background(&own.settings)) {
+            Some(configured) => configured.unwrap_or(Background::Allowed),
+            None => Background::Denied,
+        }
     }
 
     fn instructions(&self) -> UseProjectInstructions {

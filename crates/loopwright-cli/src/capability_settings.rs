@@ -1,6 +1,7 @@
 //! The table `[capabilities]`, where it concerns tools that the program adds itself.
 
 use loopwright_agent::BuildError;
+use loopwright_capabilities::bash::Background;
 use loopwright_capabilities::inventory;
 use loopwright_capabilities::web::{WebFetchTool, WebPolicy};
 use loopwright_core::AgentLoop;
@@ -63,6 +64,15 @@ pub(crate) fn web_fetch(settings: &CapabilitySettings) -> Result<Option<WebFetch
     let config = setting.map(CapabilitySetting::settings).unwrap_or_default();
     let policy: WebPolicy = inventory::read(&config, WEB)?;
     Ok(Some(WebFetchTool::new(policy)))
+}
+
+/// Returns whether the settings of commands allow them in the background; `None` if they do not say.
+pub(crate) fn background(settings: &CapabilitySettings) -> Option<Background> {
+    let value = |name: &str| settings.get(name)?.value.settings().get("background").cloned();
+    // What is wrong with it is reported where the capability is made.
+    value("use_bash")
+        .or_else(|| value("use_coding_tools"))
+        .and_then(|it| serde_json::from_value(it).ok())
 }
 
 /// Leaves out the tools of capabilities that are switched off.

@@ -134,6 +134,7 @@ async fn perform(
         tell_mode(talk.conversation.setup.mode(), stage);
     }
     let exit_code = talk.listen(input).await;
+    talk.conversation.setup.commands.end().await;
     talk.conversation.setup.permissions.tell_shadow();
     talk.conversation.tell_resume(stage);
     // The watcher has reported the error.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loopwright_capabilities::background::BackgroundTasks;
-use loopwright_capabilities::bash::OutputWatch;
+use loopwright_capabilities::bash::{LastingCommands, OutputWatch};
 use loopwright_capabilities::coding::UseCodingTools;
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_permissions::{Mode, Policy};
@@ -45,6 +45,8 @@ pub struct Commands {
     is_read_only: bool,
     /// Commands and sub-agents in the background.
     pub(crate) tasks: BackgroundTasks,
+    /// Those that live on between the turns of a conversation; `None` if they end with their run.
+    pub(crate) lasting: Option<LastingCommands>,
     /// What watches what they print.
     pub(crate) output: OutputWatch,
     driver: BackendChoice,
@@ -122,6 +124,23 @@ impl Commands {
     /// Lets commands use the folders of a root besides its directory.
     pub(crate) fn with_folders_of(self, root: &WorkspaceRoot) -> Self {
         Self { folders: root.folders().map(Path::to_path_buf).collect(), ..self }
+    }
+
+    /// Lets commands in the background live on between the turns of a conversation, until it ends.
+    pub(crate) fn lasting(self) -> Self {
+        Self { lasting: Some(LastingCommands::listed_in(self.tasks.clone())), ..self }
+    }
+
+    /// Takes the commands in the background of another conversation over.
+    pub(crate) fn take_over(&mut self, from: &Self) {
+        (self.tasks, self.lasting) = (from.tasks.clone(), from.lasting.clone());
+    }
+
+    /// Ends the commands in the background that live on between turns.
+    pub(crate) async fn end(&self) {
+        if let Some(lasting) = &self.lasting {
+            lasting.end().await;
+        }
     }
 
     /// Keeps commands from the files that rules deny.
@@ -206,6 +225,10 @@ impl Commands {
         };
         // What a command asks for is decided about by the permissions, which every run has.
         let tools = tools.with_background_tasks(self.tasks.clone());
+        let tools = match &self.lasting {
+            Some(lasting) => tools.with_lasting_commands(lasting.clone()),
+            None => tools,
+        };
         let tools = tools.with_output_watch(self.output.clone());
         tools.confine(|policy| self.extend(policy)).allow_needs(self.home.clone())
     }

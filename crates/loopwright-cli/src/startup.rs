@@ -361,6 +361,7 @@ impl Startup {
             (None, Some(new)) => new,
             (None, None) => self.setup_of_new(agent).await?,
         };
+        setup.commands = setup.commands.lasting();
         let own_system: Option<Arc<str>> = setup.system_prompt.take().map(Arc::from);
         let mut system = own_system.clone();
         let (mut session, mut options) = (None, options(agent, typed));

@@ -17,6 +17,10 @@ pub(crate) enum TaskCommand {
     Stop(u32),
 }
 
+/// What stands for an empty list.
+const NONE: &str =
+    "no background tasks; commands end when you leave, sub-agents with the run that started them";
+
 /// Lines in which only `/tasks` is a command. All others are messages.
 pub(crate) struct TaskLines(pub(crate) BackgroundTasks);
 
@@ -69,7 +73,7 @@ impl TaskCommand {
 
 fn list(tasks: &[BackgroundTask]) -> String {
     if tasks.is_empty() {
-        return "no background tasks; they end with the run that started them".to_owned();
+        return NONE.to_owned();
     }
     let row = |it: &BackgroundTask| {
         let state = it.ended.clone().unwrap_or_else(|| "running".to_owned());
@@ -98,8 +102,7 @@ mod tests {
     #[test]
     fn tasks_that_do_not_exist_are_unknown() {
         let tasks = BackgroundTasks::default();
-        let none = "no background tasks; they end with the run that started them";
-        assert_eq!(TaskCommand::List.run(&tasks), none);
+        assert_eq!(TaskCommand::List.run(&tasks), NONE);
         let unknown = "unknown background task 7; list them with /tasks";
         assert_eq!(TaskCommand::Show(7).run(&tasks), unknown);
         assert_eq!(TaskCommand::Stop(7).run(&tasks), unknown);

@@ -173,13 +173,55 @@ fn background_commands_are_listed_followed_and_ended_while_the_agent_works() {
         .pressing("task 1 is being stopped", "/tasks 2\r")
         .pressing("unknown background task 2", "/tasks\r")
         .typing("tokens in", "/quit");
-    let allowed = "[capabilities.use_coding_tools]\nbackground = \"allowed\"\n";
-    let world = chatting(&server).file(".config/loopwright/config.toml", allowed);
-    let seen = done(terminal.run(&world, &[]));
+    let seen = done(terminal.run(&chatting(&server), &[]));
     for line in
         ["begun", "task 1 is being stopped", "unknown background task 2; list them with /tasks"]
     {
         let count = seen.lines.iter().filter(|it| it.trim() == line).count();
         assert_eq!(count, 1, "{line}: {}", seen.text());
     }
+}
+
+#[test]
+fn a_background_command_lives_on_in_the_next_turns_and_ends_with_the_chat() {
+    let line = "exec 9>lock; flock 9; echo begun; until [ -e go ]; do sleep 0.1; done; echo heard; sleep 1000";
+    let read = || streamed_tool("", "bash_read", &json!({"id": "1", "wait_seconds": 60}));
+    let replies = [
+        streamed_tool("", "bash_start", &json!({"command": line})),
+        read(),
+        streamed("Started.", "stop"),
+        streamed_tool("", "write_file", &json!({"path": "go", "content": "x"})),
+        read(),
+        streamed("Read.", "stop"),
+    ];
+    let server = Server::start(replies);
+    let world = chatting(&server);
+    let terminal = Terminal::new(80)
+        .typing("/help for help", "Start it")
+        .typing("Started.", "/tasks")
+        .typing("running", "Use it")
+        .typing("Read.", "/tasks 1")
+        .typing("heard", "/quit");
+    let seen = done(terminal.run(&world, &[]));
+    let requests = server.heard();
+    assert_eq!(requests.len(), 6, "{}", seen.text());
+    let last = requests[5].1["messages"].to_string();
+    assert!(last.contains("heard\\n\\n[command 1 is still running]"), "{last}");
+    // The lock is free, so the command has ended.
+    let lock = std::fs::File::open(world.path("project/lock")).unwrap();
+    lock.try_lock().unwrap();
+}
+
+#[test]
+fn a_configuration_switches_background_commands_off() {
+    let names = |config: &str| {
+        let server = Server::start([streamed("Done.", "stop")]);
+        let world = World::new().file(".config/loopwright/config.toml", config);
+        let line = ["run", "-m", "openai-compatible/test", "--base-url", &server.url, "Go."];
+        assert_eq!(world.run(&line).status, 0);
+        let tools = server.request()["tools"].to_string();
+        ["bash\"", "bash_start\""].map(|name| tools.contains(name))
+    };
+    let denied = "[capabilities.use_coding_tools]\nbackground = \"denied\"\n";
+    assert_eq!([names(""), names(denied)], [[true, true], [true, false]]);
 }

@@ -22,7 +22,7 @@ fn conversation() -> Vec<Reply> {
 }
 
 /// What the model may call.
-const TOOLS: [&str; 9] = [
+const TOOLS: [&str; 12] = [
     "read_file",
     "write_file",
     "edit_file",
@@ -30,6 +30,9 @@ const TOOLS: [&str; 9] = [
     "search_files",
     "grep",
     "bash",
+    "bash_start",
+    "bash_read",
+    "bash_stop",
     "ask_user",
     "todo_write",
 ];

@@ -33,7 +33,7 @@ pub enum Background {
     #[default]
     Denied,
     /// Adds the tools `bash_start`, `bash_read` and `bash_stop`. Background commands end with the
-    /// run.
+    /// run, unless they are [lasting](Bash::with_lasting_commands).
     Allowed,
 }
 

@@ -69,6 +69,12 @@ macro_rules! bash_settings {
             self
         }
 
+        /// Lets background commands outlive their runs; see [`Bash::with_lasting_commands`](crate::bash::Bash::with_lasting_commands).
+        pub fn with_lasting_commands(mut self, commands: $crate::bash::LastingCommands) -> Self {
+            self.bash = self.bash.with_lasting_commands(commands);
+            self
+        }
+
         /// Has the output of commands watched while they run; see [`Bash::with_output_watch`](crate::bash::Bash::with_output_watch).
         pub fn with_output_watch(mut self, watch: $crate::bash::OutputWatch) -> Self {
             self.bash = self.bash.with_output_watch(watch);

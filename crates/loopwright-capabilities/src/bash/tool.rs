@@ -21,6 +21,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::background::BackgroundTasks;
+use crate::bash::background::LastingCommands;
 use crate::bash::collect::{Begun, Collect, Entry, Place, changed_files};
 use crate::bash::confinement;
 use crate::bash::danger::{self, OnDangerousCommand};
@@ -51,6 +52,8 @@ pub struct Bash {
     collect: Collect,
     pub(super) needs: Needs,
     pub(super) tasks: BackgroundTasks,
+    /// Commands in the background that outlive their runs; `None` if they end with them.
+    pub(super) lasting: Option<LastingCommands>,
     watch: OutputWatch,
     description: String,
 }
@@ -94,6 +97,9 @@ pub struct BashArgs {
 /// How long a command may take if the model asks for it, where nothing else is said.
 const MAX_TIMEOUT: Duration = Duration::from_mins(10);
 
+/// How long a command in the background takes at most that outlives its run.
+const LASTING: Duration = Duration::from_hours(7 * 24);
+
 /// An error of a command, for the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -122,7 +128,7 @@ pub enum BashError {
     Need(String),
     /// The background command does not exist.
     #[error(
-        "unknown background command {0}; background commands end with the run that started them"
+        "unknown background command {0}; background commands end with the run or the program that started them"
     )]
     NoSuchCommand(String),
     /// The limit of background commands is reached.
@@ -157,6 +163,7 @@ impl Bash {
             collect: Collect::default(),
             needs: Needs::default(),
             tasks: BackgroundTasks::default(),
+            lasting: None,
             watch: OutputWatch::default(),
             description: String::new(),
         };
@@ -273,6 +280,28 @@ impl Bash {
     pub fn with_background_tasks(mut self, tasks: BackgroundTasks) -> Self {
         self.tasks = tasks;
         self
+    }
+
+    /// Lets background commands live on when the run that started them ends. By default, they end with it. They appear in the
+    /// list of `commands`, and have no time limit unless the model or [`with_max_timeout`](Self::with_max_timeout) sets one.
+    pub fn with_lasting_commands(mut self, commands: LastingCommands) -> Self {
+        self.lasting = Some(commands);
+        self
+    }
+
+    /// Returns what a command in the background may do.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it cannot have what it asks for.
+    pub(super) fn rules_of_background(&self, args: &BashArgs) -> Result<SandboxPolicy, BashError> {
+        let policy = self.rules_of(args)?;
+        let is_limited = args.timeout_seconds.is_some() || self.has_own_limits;
+        Ok(if self.lasting.is_none() || is_limited {
+            policy
+        } else {
+            policy.with_timeout(self.longest.unwrap_or(LASTING))
+        })
     }
 
     /// Sets the limits for output and duration of commands.

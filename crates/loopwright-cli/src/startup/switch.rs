@@ -34,6 +34,7 @@ impl Startup {
             Started { new: None, store: Arc::clone(&from.store), name: from.command.name };
         let mut conversation = Box::pin(opening.converse(cli, &agent, &typed, started)).await?;
         conversation.attend(from.is_attended);
+        conversation.setup.commands.take_over(&from.setup.commands);
         Ok((opening, conversation))
     }
 }

@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use loopwright_core::ToolCx;
 use loopwright_sandbox::{ExitOutcome, Output, SandboxChild};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::background::{BackgroundKind, BackgroundTasks, StartedTask};
 use crate::bash::BashError;
@@ -25,13 +26,49 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// The commands in the background. Clones are the same ones.
 ///
-/// Each command is watched by a task of its own, and ends when it is stopped, when the token of the
-/// call that started it fires, which it does when the run has ended or dropped, or with the runtime.
+/// Each command is watched by a task of its own, and ends when it is stopped, when the token of its
+/// scope fires, which for the token of a call it does when the run has ended or dropped, or with the runtime.
 #[derive(Clone, Default)]
 pub(in crate::bash) struct Shells {
     table: Arc<Mutex<Table>>,
     /// Where they are listed for programs.
     tasks: BackgroundTasks,
+    /// What ends commands that outlive their runs; `None` if they end with them.
+    scope: Option<CancellationToken>,
+}
+
+/// Background commands that live on when the run that started them ends, such as a server that an agent starts in one turn
+/// of a conversation and uses in the next. They end with [`end`](LastingCommands::end), or when the last clone of this is
+/// dropped. Those of sub-agents end with the sub-agent.
+///
+/// All agents that share the value read and stop the same commands: give each user, or each conversation, its own.
+#[derive(Clone, Debug)]
+pub struct LastingCommands {
+    pub(super) shells: Shells,
+    scope: CancellationToken,
+    _guard: Arc<DropGuard>,
+}
+
+impl LastingCommands {
+    /// Creates the value without commands. They appear in a list for programs.
+    pub fn listed_in(tasks: BackgroundTasks) -> Self {
+        let scope = CancellationToken::new();
+        let shells = Shells { scope: Some(scope.clone()), ..Shells::listed_in(tasks) };
+        let guard = Arc::new(scope.clone().drop_guard());
+        Self { shells, scope, _guard: guard }
+    }
+
+    /// Ends all commands, and waits until they have ended. Later ones end at once.
+    pub async fn end(&self) {
+        self.scope.cancel();
+        let shells: Vec<Shell> = self.shells.table().shells.values().cloned().collect();
+        for shell in shells {
+            let mut news = shell.said.subscribe();
+            let ended = news.wait_for(|it| it.outcome.is_some());
+            // A command that does not end is killed when the program ends.
+            tokio::time::timeout(GRACE * 2, ended).await.ok();
+        }
+    }
 }
 
 #[derive(Default)]
@@ -76,7 +113,15 @@ impl Said {
 impl Shells {
     /// Lists them for programs, too.
     pub(super) fn listed_in(tasks: BackgroundTasks) -> Self {
-        Self { table: Arc::default(), tasks }
+        Self { tasks, ..Self::default() }
+    }
+
+    /// Returns the name for the commands of a call's run, or for those that outlive it, and what ends them.
+    pub(super) fn scope(&self, cx: &ToolCx<'_>) -> (String, CancellationToken) {
+        match self.scope.as_ref().filter(|_| cx.state.parent().is_none()) {
+            Some(scope) => (String::new(), scope.clone()),
+            None => (cx.key.execution.to_string(), cx.cancel.clone()),
+        }
     }
 
     /// Sees that one more command may be kept.

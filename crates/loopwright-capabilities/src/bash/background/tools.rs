@@ -19,7 +19,14 @@ use crate::bash::{Bash, BashArgs, BashError};
 const MAX_SECONDS: i64 = 60;
 
 const START: &str = "Starts a command in the background, such as a server, and returns its \
-    number for `bash_read` and `bash_stop`. It is stopped when your run ends.";
+    number for `bash_read` and `bash_stop`.";
+
+/// How long a command runs that ends with its run.
+const OF_RUN: &str = "It is stopped when your run ends.";
+
+/// How long one runs that outlives it.
+const LASTING: &str =
+    "It keeps running after your answer, and is stopped when the user ends the conversation.";
 
 /// Starts a background command.
 #[derive(Clone, Debug)]
@@ -62,18 +69,16 @@ pub struct BashStopArgs {
 
 /// Makes the three tools that share commands in the background.
 pub(in crate::bash) fn tools(bash: &Bash) -> (BashStart, BashRead, BashStop) {
-    let shells = Shells::listed_in(bash.tasks.clone());
-    let description = format!("{START} {}", bash.sandbox_described());
+    let (shells, ends) = match &bash.lasting {
+        Some(lasting) => (lasting.shells.clone(), LASTING),
+        None => (Shells::listed_in(bash.tasks.clone()), OF_RUN),
+    };
+    let description = format!("{START} {ends} {}", bash.sandbox_described());
     (
         BashStart { bash: bash.clone(), shells: shells.clone(), description },
         BashRead { shells: shells.clone() },
         BashStop { shells },
     )
-}
-
-/// Names the run that a call belongs to.
-fn run_of(cx: &ToolCx<'_>) -> String {
-    cx.key.execution.to_string()
 }
 
 fn answer(id: &str, said: &Said) -> ToolOutput {
@@ -111,9 +116,9 @@ impl Tool for BashStart {
     }
 
     async fn call(&self, args: BashArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
-        let run = run_of(cx);
+        let (run, scope) = self.shells.scope(cx);
         let note = self.bash.judge(&args.command)?;
-        let policy = self.bash.rules_of(&args)?;
+        let policy = self.bash.rules_of_background(&args)?;
         self.shells.check(&run)?;
         let directory = self.bash.directory(cx.state);
         let line = match &directory {
@@ -130,7 +135,7 @@ impl Tool for BashStart {
             let notes = output.notes.iter().cloned().chain(denied::notes(output, &policy));
             notes.chain(needs::notes(output, &policy, &needs)).collect()
         };
-        let id = self.shells.keep(&run, &args.command, child, cx.cancel, on_end)?;
+        let id = self.shells.keep(&run, &args.command, child, &scope, on_end)?;
         let started = format!("Command {id} is running; read its output with bash_read.");
         let started = match note {
             Some(note) => format!("{started}\n\n{note}"),
@@ -158,7 +163,7 @@ impl Tool for BashRead {
     async fn call(&self, args: BashReadArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
         let seconds = args.wait_seconds.unwrap_or(1).clamp(0, MAX_SECONDS);
         let wait = Duration::from_secs(seconds.unsigned_abs());
-        let said = self.shells.read(&run_of(cx), &args.id.0, wait).await?;
+        let said = self.shells.read(&self.shells.scope(cx).0, &args.id.0, wait).await?;
         Ok(answer(&args.id.0, &said))
     }
 }
@@ -178,7 +183,7 @@ impl Tool for BashStop {
     }
 
     async fn call(&self, args: BashStopArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
-        let said = self.shells.stop(&run_of(cx), &args.id.0).await?;
+        let said = self.shells.stop(&self.shells.scope(cx).0, &args.id.0).await?;
         Ok(answer(&args.id.0, &said))
     }
 }
