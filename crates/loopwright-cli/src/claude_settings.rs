@@ -60,6 +60,11 @@ pub(crate) fn are_used(config: &Config) -> Option<bool> {
 }
 
 impl SharedSettings {
+    /// Returns `true` if an administrator wrote the file.
+    pub(crate) fn is_managed(&self) -> bool {
+        self.kind == SourceKind::Managed
+    }
+
     /// Returns the rules of the file. They only restrict unless the user has decided that they are used. The user's mode then
     /// applies only where the user `chose` none for this program. Mode `unconfined` never applies.
     pub(crate) fn rules(&self, are_used: Option<bool>, chose: bool) -> Source {

@@ -21,7 +21,7 @@ const MAX_FILES: usize = 4000;
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Keys of settings below which commands are.
-const COMMAND_KEYS: [&str; 3] = ["hooks", "mcpServers", "mcp"];
+const COMMAND_KEYS: [&str; 4] = ["hooks", "mcpServers", "mcp", "statusLine"];
 
 /// Programs that do not run the files that they read.
 const READERS: [&str; 15] = [

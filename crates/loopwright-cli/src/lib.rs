@@ -72,6 +72,7 @@ pub mod permissions;
 pub mod policy;
 mod project_settings;
 mod fingerprint;
+mod claude_keys;
 mod claude_settings;
 pub mod trust;
 pub mod prompt;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::args::Cli;
+use crate::claude_keys;
 use crate::config::{Config, ConfigError, ConfigSources, Flags, Loaded, Text};
 use crate::console;
 
@@ -30,6 +31,7 @@ pub(crate) fn load(flags: Flags) -> Result<(ConfigSources, Loaded), ConfigError>
     let mut sources = ConfigSources::from_process()
         .map_err(|source| ConfigError::Workdir { path: ".".into(), source })?;
     sources.discovery = flags.discovery;
-    let loaded = Config::load(flags, &sources)?;
+    let mut loaded = Config::load(flags, &sources)?;
+    claude_keys::apply(&mut loaded, &sources);
     Ok((sources, loaded))
 }

@@ -4,6 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 use crate::args::Cli;
 use crate::args::policy::TrustArgs;
+use crate::claude_keys::ClaudeKeys;
 use crate::command_hooks::{self, AgentHooks, SkillHooks};
 use crate::config::{Config, ConfigSources};
 use crate::console;
@@ -62,6 +63,10 @@ fn allowed(config: &Config, sources: &ConfigSources, project: &ProjectSettings) 
     lines.extend(allowed_by(config, project));
     for (_, path, text) in project.claude() {
         lines.extend(command_hooks::read(&path, text).0.iter().map(|it| format!("hook {it}")));
+    }
+    for (_, path, text) in project.claude() {
+        let file = plain(&path);
+        lines.extend(ClaudeKeys::read(text).to_lines().iter().map(|it| format!("{it} ({file})")));
     }
     let of_agents = AgentHooks::of_project(project);
     lines.extend(of_agents.iter().map(|(agent, hook)| format!("hook of {agent}: {hook}")));

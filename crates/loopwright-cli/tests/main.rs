@@ -17,6 +17,7 @@ mod background;
 mod bare;
 mod chat;
 mod claude;
+mod claude_keys;
 mod completions;
 mod consent;
 mod demo;

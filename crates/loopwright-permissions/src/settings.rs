@@ -99,8 +99,8 @@ impl<'a> Reader<'a> {
                     }
                     self.permissions(value, is_last);
                 }
-                // Hooks are read where they run.
-                "$schema" | "hooks" | "disableAllHooks" => {}
+                // Hooks, variables of commands, the model and the status line are no permissions: programs read them.
+                "$schema" | "hooks" | "disableAllHooks" | "env" | "model" | "statusLine" => {}
                 key if self.is_of_interest(key) => {
                     self.source.warn(line, format!("`{key}` is ignored: not supported"));
                 }

@@ -110,14 +110,14 @@ fn an_unknown_mode_only_tightens() {
 #[test]
 fn unknown_permission_entries_are_warnings() {
     let (policy, warnings) = read(
-        "{ \"model\": \"x\",\n \"hooks\": {},\n \"permissions\": { \"allow\": [\"Read\"],\n\"allowed\": [\"Bash\"] },\n \"env\": {} }",
+        "{ \"theme\": \"x\",\n \"hooks\": {},\n \"permissions\": { \"allow\": [\"Read\"],\n\"allowed\": [\"Bash\"] },\n \"outputStyle\": {},\n \"env\": {}, \"model\": \"x\", \"statusLine\": {} }",
     );
     assert_eq!(
         warnings,
         [
-            "1: `model` is ignored: not supported",
+            "1: `theme` is ignored: not supported",
             "4: `permissions.allowed` is unknown and ignored",
-            "5: `env` is ignored: not supported",
+            "5: `outputStyle` is ignored: not supported",
         ]
     );
     assert_eq!(rules(&policy), ["3 allow Read"]);

@@ -15,6 +15,15 @@ pub enum Warning {
         /// The key that was probably meant.
         suggestion: Option<String>,
     },
+    /// A part of the settings of Claude Code.
+    Claude {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+        /// What is ignored, and why.
+        message: String,
+    },
     /// A file that was found, because it is another owner's.
     Foreign {
         /// The file.
@@ -26,6 +35,9 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (key, path, suggestion) = match self {
             Self::UnknownKey { key, path, suggestion } => (key, path, suggestion),
+            Self::Claude { path, line, message } => {
+                return write!(f, "{}:{line}: {message}", path.display());
+            }
             Self::Foreign { path } => {
                 return write!(
                     f,
