@@ -111,7 +111,13 @@ pub struct RunArgs {
     #[arg(value_name = "PROMPT|-")]
     pub prompt: Option<String>,
     /// Same as PROMPT
-    #[arg(short = 'p', long = "prompt", value_name = "PROMPT", conflicts_with = "prompt")]
+    #[arg(
+        short = 'p',
+        long = "prompt",
+        value_name = "PROMPT",
+        conflicts_with = "prompt",
+        alias = "print"
+    )]
     pub prompt_option: Option<String>,
     /// Attach this image (PNG, JPEG, GIF, WebP) or PDF document
     #[arg(long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -188,12 +194,14 @@ pub struct CompletionsArgs {
 }
 
 impl Cli {
-    /// Reads a command line. What follows the command of an added server is its own, and what follows a URL are options.
+    /// Reads a command line. What follows the command of an added server is its own, and what follows a URL are options. A line
+    /// without a command that begins with an option of other programs, such as `-p`, is one of `run` or `chat`.
     ///
     /// # Errors
     ///
     /// Returns an error if the words are not those of a command, or ask for help.
     pub fn parse_words(mut words: Vec<OsString>) -> Result<Self, clap::Error> {
+        words = as_other_programs(words);
         let cli = Self::try_parse_from(&words)?;
         let Some(added) = cli.added().filter(|it| it.url().is_some() && it.target.len() > 1) else {
             return Ok(cli);
@@ -215,6 +223,27 @@ impl Cli {
             _ => None,
         }
     }
+}
+
+/// Reads a line as other programs do: without a command, and with `-p` as a switch before the prompt.
+fn as_other_programs(mut words: Vec<OsString>) -> Vec<OsString> {
+    const PRINT: [&str; 2] = ["-p", "--print"];
+    const CHAT: [&str; 6] = ["-c", "--continue", "-r", "--resume", "-m", "--model"];
+    let is = |word: &OsString, known: &[&str]| known.iter().any(|it| word == it);
+    let Some(first) = words.get(1) else { return words };
+    if is(first, &PRINT) || is(first, &CHAT) {
+        let prints = words.iter().take_while(|it| *it != "--").any(|it| is(it, &PRINT));
+        let command = if prints { "run" } else { "chat" };
+        words.insert(1, command.into());
+    }
+    if words.get(1).is_some_and(|it| it == "run") {
+        let switch = words.iter().take_while(|it| *it != "--").position(|it| is(it, &PRINT));
+        let is_value = |it: &OsString| it == "-" || !it.to_string_lossy().starts_with('-');
+        if let Some(at) = switch.filter(|at| !words.get(at + 1).is_some_and(is_value)) {
+            words.remove(at);
+        }
+    }
+    words
 }
 
 impl RunArgs {

@@ -162,6 +162,9 @@ impl Startup {
         if let Some(applied) = &self.applied {
             chosen.llm.options = applied.settings(chosen.llm.options);
         }
+        if agent.effort.is_some() {
+            chosen.llm.options.reasoning_effort = agent.effort;
+        }
         let grants = self.grants();
         limit_options(&mut chosen.llm.options, &grants);
         let permissions = RunPermissions::of(config, &self.sources)?;
@@ -378,6 +381,9 @@ impl Startup {
                 let stream = setup.llm.options.stream;
                 setup.llm.options = llm.options.clone();
                 setup.llm.options.stream = stream;
+                if agent.effort.is_some() {
+                    setup.llm.options.reasoning_effort = agent.effort;
+                }
                 limit_options(&mut setup.llm.options, &self.grants());
             }
             // What is written in a file is for sessions that begin.

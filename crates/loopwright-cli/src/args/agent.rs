@@ -8,9 +8,10 @@ use clap::{Args, ColorChoice, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use loopwright_agent::NameList;
 use loopwright_capabilities::permissions::OnAsk;
+use loopwright_core::messages::ReasoningEffort;
 use loopwright_permissions::Mode;
 
-use super::values::{BaseUrlParser, parsed, tool_list};
+use super::values::{BaseUrlParser, effort, parsed, tool_list};
 use crate::completions;
 use crate::config::{
     BaseUrl, Discovery, Dollars, Flags, ModelName, ModelRefs, OutputFormat, ShadowFile,
@@ -22,8 +23,11 @@ pub struct AgentArgs {
     /// Use this model of this provider
     #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelName>)]
     pub model: Option<ModelName>,
+    /// Set how much the model reasons: minimal, low, medium or high
+    #[arg(long, value_name = "LEVEL", value_parser = effort)]
+    pub effort: Option<ReasoningEffort>,
     /// Fall back to these models, in this order, when the model fails
-    #[arg(long, value_name = "PROVIDER/NAME,…", value_parser = parsed::<ModelRefs>)]
+    #[arg(long, value_name = "PROVIDER/NAME,…", value_parser = parsed::<ModelRefs>, alias = "fallback-model")]
     pub fallback: Option<ModelRefs>,
     /// Send requests to this base URL
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = BaseUrlParser)]
@@ -32,7 +36,7 @@ pub struct AgentArgs {
     #[arg(long = "agent", value_name = "NAME", add = ArgValueCompleter::new(completions::agents))]
     pub definition: Option<String>,
     /// Set the system prompt; with --agent, append to the agent's prompt
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", alias = "append-system-prompt")]
     pub system_prompt: Option<String>,
     /// Offer the model only these of the agent's tools, such as `Read,Grep,Bash`
     #[arg(long, value_name = "NAME,…", value_parser = tool_list)]
@@ -82,6 +86,15 @@ pub struct PermissionArgs {
     /// Choose which tool calls run without a rule: plan, ask, accept-edits, auto, deny or unconfined [default: auto]
     #[arg(long, value_name = "MODE", value_parser = parsed::<Mode>)]
     pub permission_mode: Option<Mode>,
+    /// Same as `--permission-mode unconfined`, by the name that other programs have for it
+    #[arg(
+        long,
+        hide = true,
+        conflicts_with = "permission_mode",
+        alias = "dangerously-bypass-approvals-and-sandbox",
+        alias = "yolo"
+    )]
+    pub dangerously_skip_permissions: bool,
     /// Allow the tool calls that match RULE, such as `Bash(cargo test *)`
     #[arg(long, value_name = "RULE", alias = "allowedTools", alias = "allowed-tools")]
     pub allow: Vec<String>,
@@ -92,7 +105,7 @@ pub struct PermissionArgs {
     #[arg(long, value_name = "RULE", alias = "disallowedTools", alias = "disallowed-tools")]
     pub deny: Vec<String>,
     /// Let the tools use this folder as well as the working directory
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, alias = "include-directories")]
     pub add_dir: Vec<PathBuf>,
     /// Report at the end what the rules of FILE would have decided, without applying them
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = ShadowFile::read)]
@@ -116,7 +129,7 @@ pub enum OnAskArg {
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
     /// Stop a turn after N steps [default: 50]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU32>)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU32>, alias = "max-turns")]
     pub max_steps: Option<NonZeroU32>,
     /// Stop a turn after N tokens of input and output [default: 1000000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU64>)]
@@ -126,7 +139,7 @@ pub struct LimitArgs {
     pub max_seconds: Option<Duration>,
     /// Stop a turn at this cost in US dollars, if prices are known; the last response may exceed
     /// the limit
-    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>)]
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>, alias = "max-budget-usd")]
     pub max_cost: Option<Dollars>,
     /// Stop the session after N steps across all turns; later turns keep the limit
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU32>)]
@@ -180,6 +193,7 @@ impl AgentArgs {
     pub fn in_dir(workdir: PathBuf) -> Self {
         Self {
             model: None,
+            effort: None,
             fallback: None,
             base_url: None,
             definition: None,
@@ -252,7 +266,8 @@ impl LimitArgs {
 impl PermissionArgs {
     /// Adds the rules to the command-line layer of the configuration.
     pub fn add_to(&self, flags: &mut Flags) {
-        flags.permission_mode = self.permission_mode;
+        let skipped = self.dangerously_skip_permissions.then_some(Mode::Unconfined);
+        flags.permission_mode = self.permission_mode.or(skipped);
         flags.allow.clone_from(&self.allow);
         flags.ask.clone_from(&self.ask);
         flags.deny.clone_from(&self.deny);

@@ -42,7 +42,7 @@ pub struct ResumeArgs {
     #[arg(long, value_name = "ID[@STEP]", conflicts_with = "definition", add = ArgValueCompleter::new(completions::sessions))]
     pub fork: Option<ForkRef>,
     /// Do not save a session
-    #[arg(long)]
+    #[arg(long, alias = "no-session-persistence", alias = "ephemeral")]
     pub no_session: bool,
 }
 

@@ -259,6 +259,64 @@ fn a_misspelled_command_or_option_gets_a_suggestion() {
 }
 
 #[test]
+fn options_of_other_programs_are_known() {
+    let mode = |line: &[&str]| flags(line).permission_mode;
+    let unconfined = Some(loopwright_permissions::Mode::Unconfined);
+    for name in [
+        "--dangerously-skip-permissions",
+        "--dangerously-bypass-approvals-and-sandbox",
+        "--yolo",
+        "--permission-mode=bypassPermissions",
+    ] {
+        assert_eq!(mode(&[name]), unconfined, "{name}");
+    }
+    let both = ["--yolo", "--permission-mode", "ask"];
+    assert!(run_error(&both).contains("cannot be used with"), "{}", run_error(&both));
+    for (theirs, ours) in [
+        (["--max-turns", "3"], ["--max-steps", "3"]),
+        (["--max-budget-usd", "2"], ["--max-cost", "2"]),
+        (["--append-system-prompt", "x"], ["--system-prompt", "x"]),
+        (["--allowedTools", "Bash(ls)"], ["--allow", "Bash(ls)"]),
+        (["--disallowedTools", "Bash"], ["--deny", "Bash"]),
+        (["--fallback-model", "a/b"], ["--fallback", "a/b"]),
+        (["--include-directories", "/"], ["--add-dir", "/"]),
+        (["--print", "x"], ["--prompt", "x"]),
+        (["--effort", "max"], ["--effort", "high"]),
+        (["--ephemeral", "x"], ["--no-session", "x"]),
+        (["--no-session-persistence", "x"], ["--no-session", "x"]),
+    ] {
+        assert_eq!(run(&theirs), run(&ours), "{theirs:?}");
+    }
+    assert!(
+        run_error(&["--effort", "much"]).contains("must be `minimal`, `low`, `medium` or `high`")
+    );
+}
+
+#[test]
+fn a_line_without_a_command_is_read_as_other_programs_do() {
+    let read = |line: &[&str]| {
+        let words = [&["loopwright"], line].concat().into_iter().map(OsString::from).collect();
+        Cli::parse_words(words)
+    };
+    let same = |line: &[&str], ours: &[&str]| {
+        assert_eq!(read(line).unwrap(), parse(ours).unwrap(), "{line:?}");
+    };
+    same(&["-p", "do it"], &["run", "-p", "do it"]);
+    same(
+        &["--print", "--output-format", "json", "do it"],
+        &["run", "--output-format", "json", "do it"],
+    );
+    same(&["--model", "a/b", "-p", "do it"], &["run", "--model", "a/b", "-p", "do it"]);
+    same(&["-p", "-"], &["run", "-p", "-"]);
+    same(&["run", "do it", "-p"], &["run", "do it"]);
+    same(&["-c"], &["chat", "-c"]);
+    same(&["--resume", "7f3a"], &["chat", "--resume", "7f3a"]);
+    same(&["run", "--", "-p"], &["run", "--", "-p"]);
+    assert_eq!(read(&["--help"]).unwrap_err().kind(), ErrorKind::DisplayHelp);
+    assert_eq!(read(&["--nonsense"]).unwrap_err().kind(), ErrorKind::UnknownArgument);
+}
+
+#[test]
 fn help_and_version_are_not_mistakes() {
     for (line, kind) in [
         (["--help"].as_slice(), ErrorKind::DisplayHelp),

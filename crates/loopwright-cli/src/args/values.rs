@@ -8,6 +8,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, Command};
 use loopwright_agent::NameList;
 use loopwright_capabilities::structured::AnswerSchema;
+use loopwright_core::messages::ReasoningEffort;
 use loopwright_permissions::ToolRule;
 
 use crate::config::{BaseUrl, SettingValue, Text};
@@ -15,6 +16,17 @@ use crate::config::{BaseUrl, SettingValue, Text};
 /// Parses a value or reports what was expected; clap adds the option and the input.
 pub(super) fn parsed<T: SettingValue>(text: &str) -> Result<T, String> {
     T::from_text(text).ok_or_else(|| format!("must be {}, such as `{}`", T::EXPECTED, T::example()))
+}
+
+/// Parses how much a model reasons. `xhigh` and `max` of other programs stand for the highest level.
+pub(super) fn effort(text: &str) -> Result<ReasoningEffort, String> {
+    match text {
+        "minimal" => Ok(ReasoningEffort::Minimal),
+        "low" => Ok(ReasoningEffort::Low),
+        "medium" => Ok(ReasoningEffort::Medium),
+        "high" | "xhigh" | "max" => Ok(ReasoningEffort::High),
+        _ => Err("must be `minimal`, `low`, `medium` or `high`".to_owned()),
+    }
 }
 
 /// Parses names of tools, which commas or blanks separate.
