@@ -4,6 +4,7 @@
 use std::{
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use loopwright_sessions::{LogWaiters, SessionId, SessionLog, StoreError};
@@ -12,11 +13,14 @@ use tokio::sync::oneshot::{self, Sender};
 use crate::{
     database::{Access, Counter, Database},
     error::{Failure, SqlError},
-    notes,
+    notes::{self, NewEntries},
+    store::end,
 };
 
 /// The largest number of appends in a transaction.
 const MAX_APPENDS: usize = 256;
+/// The shortest time from the end of a transaction to the next one: what is appended meanwhile is one transaction.
+const PAUSE: Duration = Duration::from_millis(5);
 /// The size of the entries, in bytes, with which a transaction is full.
 const MAX_BYTES: usize = 4 << 20;
 
@@ -41,6 +45,12 @@ struct Append {
     entries: Vec<Arc<[u8]>>,
     keep: Option<u64>,
     done: Sender<Result<u64, StoreError>>,
+}
+
+impl Append {
+    fn new_entries(&self) -> NewEntries<'_> {
+        NewEntries { id: &self.id, log: self.log, entries: &self.entries, keep: self.keep }
+    }
 }
 
 /// The key of the session and the number of the last entry.
@@ -126,25 +136,16 @@ impl<D: Database> LogAppender<D> {
         }
     }
 
-    /// Writes appends in one transaction. The inner errors are those of sessions; with them, the transaction goes on.
+    /// Writes appends in one transaction. The inner errors are those of sessions that do not exist.
     async fn transaction(
         &self,
         group: &[Append],
     ) -> Result<Vec<Result<Appended, Failure>>, Failure> {
+        let all: Vec<_> = group.iter().map(Append::new_entries).collect();
         let mut transaction = self.database.begin(Access::Write).await?;
-        let mut results = Vec::with_capacity(group.len());
-        for Append { id, log, entries, keep, .. } in group {
-            match notes::note(&mut *transaction, id, *log, entries, *keep).await {
-                // It has written nothing.
-                result @ (Ok(_) | Err(Failure::Store(_))) => results.push(result),
-                Err(failure) => {
-                    transaction.rollback().await;
-                    return Err(failure);
-                }
-            }
-        }
-        transaction.commit().await?;
-        Ok(results)
+        let done = notes::append_all(&mut *transaction, &all).await;
+        let results = end(transaction, done).await?;
+        Ok(results.into_iter().map(|it| it.map_err(Failure::Store)).collect())
     }
 
     /// Tells the caller and the readers.
@@ -181,6 +182,7 @@ impl<D: Database> WriteAll<D> {
                 return;
             }
             self.appender.write(group).await;
+            tokio::time::sleep(PAUSE).await;
         }
     }
 }

@@ -135,6 +135,15 @@ fn due(transaction: &dyn Transaction) -> [String; 3] {
     ]
 }
 
+/// Returns the statement that finds what the jobs in line need, with one `NULL` if there are jobs that a claim examines first.
+fn ready(transaction: &dyn Transaction) -> String {
+    let due = due(transaction).map(|sql| format!("EXISTS ({sql})")).join(" OR ");
+    let needs = needs_in_line(transaction);
+    format!(
+        "SELECT CAST(NULL AS TEXT) AS needs WHERE {due} UNION ALL SELECT w.needs FROM ({needs}) AS w"
+    )
+}
+
 /// Returns `true` if a claim would change anything.
 pub(crate) async fn has_ready(
     transaction: &mut dyn Transaction,
@@ -142,12 +151,12 @@ pub(crate) async fn has_ready(
     now: Timestamp,
 ) -> Result<bool, Failure> {
     let clock = transaction.clock(now).await?;
-    for sql in due(transaction) {
-        if transaction.row(&sql, values![clock]).await?.is_some() {
+    for mut row in transaction.rows(&ready(transaction), values![clock]).await? {
+        if row.maybe_text(0)?.is_none_or(|needs| covers(labels, &needs)) {
             return Ok(true);
         }
     }
-    Ok(!covered(transaction, labels).await?.is_empty())
+    Ok(false)
 }
 
 /// Implements [`JobQueue::claim`](loopwright_sessions::JobQueue::claim).
@@ -163,9 +172,9 @@ pub(crate) async fn claim(
             crashes = crashes + 1, turn = NULL
         WHERE number IN ({expired}{skip})"
     );
-    transaction.run(&sql, values![clock, request.now]).await?;
+    transaction.run_later(&sql, values![clock, request.now]).await?;
     let sql = format!("UPDATE jobs SET held = NULL WHERE number IN ({started}{skip})");
-    transaction.run(&sql, values![clock]).await?;
+    transaction.run_later(&sql, values![clock]).await?;
     for _ in 0..MAX_ATTEMPTS {
         enter_due(transaction, clock).await?;
         let needs = covered(transaction, request.labels).await?;
@@ -277,7 +286,7 @@ pub(crate) async fn enter(
         let sql = self::entering(transaction, count);
         let jobs = entering.iter().map(|it| Value::from(*it));
         let values: Vec<_> = std::iter::once(clock.into()).chain(jobs).collect();
-        transaction.run(&sql, &values).await?;
+        transaction.run_later(&sql, &values).await?;
         rest = later;
     }
     Ok(())
@@ -322,7 +331,7 @@ fn entering(transaction: &dyn Transaction, jobs: usize) -> String {
 #[cfg(all(test, feature = "sqlite"))]
 pub(crate) fn statements(transaction: &dyn Transaction) -> Vec<String> {
     let mut statements = due(transaction).to_vec();
-    statements.extend([examining(transaction), entering(transaction, 4)]);
+    statements.extend([ready(transaction), examining(transaction), entering(transaction, 4)]);
     statements.push(needs_in_line(transaction));
     statements.extend([1, 3].map(|sets| take(transaction, sets)));
     statements.push(leave(transaction, 2));

@@ -88,6 +88,12 @@ pub trait Transaction: Send {
     /// Runs a statement, and returns how many rows it changed.
     async fn run(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, SqlError>;
 
+    /// Adds a statement whose result does not matter. It runs before the next statement or the commit, so that a database in
+    /// another thread or on another machine is asked once for both; its error is that of the next statement.
+    async fn run_later(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), SqlError> {
+        self.run(sql, values).await.map(drop)
+    }
+
     /// Runs a statement, and returns its rows.
     async fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, SqlError>;
 

@@ -1,5 +1,7 @@
 //! The row of a session.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use loopwright_core::{Seq, Timestamp};
 use loopwright_sessions::{
     ForkPoint, Lease, SessionHeader, SessionId, SessionStatus, StoreError, stored::check_format,
@@ -8,7 +10,7 @@ use loopwright_sessions::{
 use crate::{
     database::Transaction,
     error::Failure,
-    row::{Cell, Row, values},
+    row::{Cell, Row, Value, values},
     seal::{self, SEALED, Sealed, WIDTH},
 };
 
@@ -59,6 +61,15 @@ pub(crate) fn header(row: &mut Row) -> Result<SessionHeader, Failure> {
     })
 }
 
+/// The columns of a [`SessionRow`] before those that its checksum covers.
+const BESIDE: &str = "key, leases, lease_owner, lease_until, sum";
+
+/// The number of these columns.
+const BESIDE_WIDTH: usize = 5;
+
+/// The largest number of sessions that one statement finds.
+const MAX_FOUND: usize = 256;
+
 /// The data of a session that a writer needs.
 #[derive(Debug)]
 pub(crate) struct SessionRow {
@@ -87,6 +98,38 @@ impl SessionRow {
         Self::find(transaction, id, lock).await
     }
 
+    /// Finds sessions that were not deleted, and blocks other writers of them until the end of the transaction. Returns the
+    /// key of each, and the values of these expressions.
+    pub(crate) async fn all_locked(
+        transaction: &mut dyn Transaction,
+        ids: &BTreeSet<&SessionId>,
+        expressions: &[String],
+    ) -> Result<BTreeMap<SessionId, (i64, Vec<Cell>)>, Failure> {
+        let (lock, order) = (transaction.for_update(), transaction.by_bytes());
+        let ids: Vec<Value<'_>> = ids.iter().map(|it| it.as_str().into()).collect();
+        let columns: String = expressions.iter().map(|it| format!(", {it}")).collect();
+        let mut found = BTreeMap::new();
+        for ids in ids.chunks(MAX_FOUND) {
+            // The database prepares a statement for each size once.
+            let size = ids.len().next_power_of_two();
+            let places = (1..=size).map(|it| format!("${it}")).collect::<Vec<_>>().join(", ");
+            let sql = format!(
+                "SELECT {BESIDE}, {SEALED}{columns} FROM sessions s WHERE id IN ({places})
+                ORDER BY id{order}{lock}"
+            );
+            let repeated = ids.iter().chain(std::iter::repeat(&ids[0])).take(size);
+            let values: Vec<_> = repeated.copied().collect();
+            for mut row in transaction.rows(&sql, &values).await? {
+                let values = row.0.split_off(BESIDE_WIDTH + WIDTH);
+                let id = session_id(Row(row.0.clone()).text(BESIDE_WIDTH)?)?;
+                if let Some(row) = Self::read(&id, row)? {
+                    found.insert(id, (row.key, values));
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// Finds a session that was not deleted.
     pub(crate) async fn seen(
         transaction: &mut dyn Transaction,
@@ -100,16 +143,18 @@ impl SessionRow {
         id: &SessionId,
         lock: &str,
     ) -> Result<Self, Failure> {
-        let sql = format!(
-            "SELECT key, leases, lease_owner, lease_until, sum, {SEALED}
-            FROM sessions WHERE id = $1{lock}"
-        );
+        let sql = format!("SELECT {BESIDE}, {SEALED} FROM sessions WHERE id = $1{lock}");
         let not_found = || StoreError::NotFound(id.clone());
-        let mut row = transaction.row(&sql, values![id.as_str()]).await?.ok_or_else(not_found)?;
-        let sealed = Sealed::split_off(&mut row, 5);
+        let row = transaction.row(&sql, values![id.as_str()]).await?.ok_or_else(not_found)?;
+        Self::read(id, row)?.ok_or_else(|| not_found().into())
+    }
+
+    /// Reads a row. `None` if the session was deleted.
+    fn read(id: &SessionId, mut row: Row) -> Result<Option<Self>, Failure> {
+        let sealed = Sealed::split_off(&mut row, BESIDE_WIDTH);
         let mut covered = sealed.row();
         if status(&covered.text(2)?)? == SessionStatus::Deleted {
-            return Err(not_found().into());
+            return Ok(None);
         }
         check_format(id, covered.number(1)?)?;
         sealed.check(row.maybe_int(4)?)?;
@@ -121,7 +166,7 @@ impl SessionRow {
             }
             None => None,
         };
-        Ok(Self {
+        Ok(Some(Self {
             key: row.int(0)?,
             version: covered.number(3)?,
             branch: covered.number(4)?,
@@ -131,7 +176,7 @@ impl SessionRow {
             leases,
             lease,
             sealed,
-        })
+        }))
     }
 
     /// Returns `true` if this lease is held.

@@ -221,18 +221,16 @@ pub(crate) async fn has_jobs(
     let (by, delayed) =
         (transaction.indexed_by("jobs_in_order"), transaction.indexed_by("jobs_delayed"));
     let of_session = "j.session = (SELECT key FROM sessions WHERE id = $1)";
-    let sql = format!(
+    let open = format!(
         "SELECT j.number FROM jobs j{by} WHERE {of_session}
             AND j.status IN ('queued', 'running') AND (j.held IS NULL OR j.held = 1) LIMIT 1"
     );
-    if transaction.row(&sql, values![session.as_str()]).await?.is_some() {
-        return Ok(true);
-    }
     // The start of these has come, and no claim has examined them yet.
-    let sql = format!(
+    let started = format!(
         "SELECT j.number FROM jobs j{delayed} WHERE {of_session}
             AND j.held = 2 AND j.ready_at <= $2 LIMIT 1"
     );
+    let sql = format!("SELECT 1 WHERE EXISTS ({open}) OR EXISTS ({started})");
     let clock = transaction.clock(now).await?;
     Ok(transaction.row(&sql, values![session.as_str(), clock]).await?.is_some())
 }
@@ -251,19 +249,18 @@ pub(crate) async fn records(
     transaction: &mut dyn Transaction,
     query: &JobQuery,
 ) -> Result<Vec<JobRecord>, Failure> {
-    let (status, session) = (query.status.map(JobStatus::as_str), query.session.as_ref());
-    let session = session.map(SessionId::as_str);
-    // The statement contains only the requested conditions, so that an index is used.
-    let mut wanted = Vec::new();
-    let mut values = vec![query.limit.into()];
-    for (column, value) in [("j.status", status), ("s.id", session)] {
-        if value.is_some() {
-            values.push(value.into());
-            wanted.push(format!("{column} = ${}", values.len()));
-        }
+    // The statement contains only the requested conditions, so that an index is used. SQLite prepares it again each time if
+    // its limit, or what the conditions of indexes name, is a parameter.
+    let (mut wanted, mut values) = (Vec::new(), Vec::new());
+    if let Some(status) = query.status {
+        wanted.push(format!("j.status = '{}'", status.as_str()));
+    }
+    if let Some(session) = &query.session {
+        wanted.push("s.id = $1".to_owned());
+        values.push(session.as_str().into());
     }
     let wanted = if wanted.is_empty() { "1 = 1".to_owned() } else { wanted.join(" AND ") };
-    let sql = format!("{RECORD} WHERE {wanted} ORDER BY j.number DESC LIMIT $1");
+    let sql = format!("{RECORD} WHERE {wanted} ORDER BY j.number DESC LIMIT {}", query.limit);
     let rows = transaction.rows(&sql, &values).await?;
     rows.into_iter().map(|mut row| record(&mut row)).collect()
 }
@@ -273,8 +270,8 @@ pub(crate) async fn count(
     transaction: &mut dyn Transaction,
     status: JobStatus,
 ) -> Result<u64, Failure> {
-    let sql = "SELECT COUNT(*) FROM jobs WHERE status = $1";
-    let row = transaction.row(sql, values![status.as_str()]).await?;
+    let sql = format!("SELECT COUNT(*) FROM jobs WHERE status = '{}'", status.as_str());
+    let row = transaction.row(&sql, &[]).await?;
     row.map_or(Ok(0), |mut row| row.number(0))
 }
 

@@ -57,9 +57,9 @@ pub(crate) async fn named(
     let order = transaction.by_bytes();
     let sql = format!(
         "SELECT id FROM sessions
-        WHERE id{order} >= $1 AND id{order} < $2 AND status <> 'deleted' ORDER BY id{order} LIMIT $3"
+        WHERE id{order} >= $1 AND id{order} < $2 AND status <> 'deleted' ORDER BY id{order} LIMIT {most}"
     );
-    let rows = transaction.rows(&sql, values![beginning, &*end, most]).await?;
+    let rows = transaction.rows(&sql, values![beginning, &*end]).await?;
     let names = rows.into_iter().filter_map(|mut row| row.text(0).and_then(session_id).ok());
     Ok(names.collect())
 }
@@ -113,10 +113,11 @@ fn statement(query: &SessionQuery, wanted: usize, seen: usize) -> (String, Vec<V
         let (updated_at, id) = (bind((*updated_at).into()), bind(id.as_str().into()));
         conditions.push(format!("(s.updated_at, s.id) < ({updated_at}, {id})"));
     }
-    let (limit, offset) = (bind(wanted.into()), bind(seen.into()));
+    // SQLite prepares a statement again each time if its limit is a parameter.
+    let offset = bind(seen.into());
     let conditions = conditions.join(" AND ");
     let sql = format!(
-        "{HEADER} WHERE {conditions} ORDER BY s.updated_at DESC, s.id DESC LIMIT {limit} OFFSET {offset}"
+        "{HEADER} WHERE {conditions} ORDER BY s.updated_at DESC, s.id DESC LIMIT {wanted} OFFSET {offset}"
     );
     (sql, values)
 }

@@ -1,20 +1,21 @@
 //! Logs beside the changes of a session.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use futures::future::{Either, select};
 use loopwright_core::Clock;
-use loopwright_sessions::{LogEntry, SessionId, SessionLog};
+use loopwright_sessions::{LogEntry, SessionId, SessionLog, StoreError};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
     database::{LogNotification, Transaction},
     error::Failure,
     head::SessionRow,
-    row::{Value, values},
+    row::{Cell, Row, values},
 };
 
 /// The polling interval of log entries while notifications are unavailable.
@@ -22,8 +23,8 @@ const LOOKS: Duration = Duration::from_millis(100);
 /// The polling interval with notifications.
 const LOOKS_TOLD: Duration = Duration::from_secs(2);
 
-/// The numbers of entries that one statement adds. The database prepares each statement once.
-const AT_ONCE: [usize; 4] = [128, 16, 4, 1];
+/// The largest number of entries that one statement adds.
+const AT_ONCE: usize = 128;
 
 /// Of a log with at least this limit, old entries are deleted once in as many entries.
 const TRIM_STEP: i64 = 64;
@@ -31,44 +32,115 @@ const TRIM_STEP: i64 = 64;
 /// The most bytes of several entries that one statement adds.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Implements [`SessionStore::note`](loopwright_sessions::SessionStore::note). Also returns the session's key.
-pub(crate) async fn note(
-    transaction: &mut dyn Transaction,
-    id: &SessionId,
+/// Entries to add to the log of a session.
+#[derive(Debug)]
+pub(crate) struct NewEntries<'a> {
+    pub(crate) id: &'a SessionId,
+    pub(crate) log: SessionLog,
+    pub(crate) entries: &'a [Arc<[u8]>],
+    /// How many of the latest entries are kept.
+    pub(crate) keep: Option<u64>,
+}
+
+/// A row of the table.
+struct NewRow<'a> {
+    key: i64,
     log: SessionLog,
-    notes: &[Arc<[u8]>],
-    keep: Option<u64>,
-) -> Result<(i64, u64), Failure> {
-    let (key, log_name) = (SessionRow::locked(transaction, id).await?.key, log.as_str());
-    let sql = "SELECT MAX(number) FROM log_entries WHERE session = $1 AND log = $2";
-    let row = transaction.row(sql, values![key, log_name]).await?;
-    let mut last = match row {
-        Some(mut row) => row.maybe_int(0)?.unwrap_or_default(),
-        None => 0,
-    };
-    let mut rest = notes;
-    while let Some(count) = AT_ONCE.into_iter().find(|it| fits(*it, rest)) {
-        let (added, later) = rest.split_at(count);
-        let mut values = values![key, log_name].to_vec();
-        for body in added {
-            last += 1;
-            values.extend([Value::from(last), Value::from(&**body)]);
+    number: i64,
+    body: &'a [u8],
+}
+
+/// Implements [`SessionStore::append_log`](loopwright_sessions::SessionStore::append_log) for several callers. Returns the
+/// session's key and the number of the last entry of each, or the error of a caller whose session does not exist.
+pub(crate) async fn append_all(
+    transaction: &mut dyn Transaction,
+    all: &[NewEntries<'_>],
+) -> Result<Vec<Result<(i64, u64), StoreError>>, Failure> {
+    let mut last = last_numbers(transaction, all).await?;
+    let (mut rows, mut results) = (Vec::new(), Vec::with_capacity(all.len()));
+    for NewEntries { id, log, entries, .. } in all {
+        let Some((key, last)) = last.get_mut(*id) else {
+            results.push(Err(StoreError::NotFound((*id).clone())));
+            continue;
+        };
+        let last = last.entry(*log).or_default();
+        for body in *entries {
+            *last += 1;
+            rows.push(NewRow { key: *key, log: *log, number: *last, body });
         }
-        transaction.run(&insertion(count), &values).await?;
+        let number = u64::try_from(*last);
+        let number = number
+            .map_err(|_| Failure::Form(format!("a log entry has the invalid number {last}")))?;
+        results.push(Ok((*key, number)));
+    }
+    insert(transaction, &rows).await?;
+    for (NewEntries { id, log, entries, keep }, result) in all.iter().zip(&results) {
+        let Ok((key, last)) = result else { continue };
+        let last = i64::try_from(*last).unwrap_or(i64::MAX);
+        if let Some(keep) = *keep
+            && is_trimmed(keep, last, entries.len())
+        {
+            let until = last.saturating_sub_unsigned(keep.max(1));
+            let sql = "DELETE FROM log_entries WHERE session = $1 AND log = $2 AND number <= $3";
+            transaction.run_later(sql, values![*key, log.as_str(), until]).await?;
+        }
+        if !entries.is_empty() {
+            transaction.tell(&news_of(id, *log)).await?;
+        }
+    }
+    Ok(results)
+}
+
+/// Finds the keys of sessions and the numbers of the last entries of their logs, and blocks other writers of the sessions.
+async fn last_numbers(
+    transaction: &mut dyn Transaction,
+    all: &[NewEntries<'_>],
+) -> Result<BTreeMap<SessionId, (i64, BTreeMap<SessionLog, i64>)>, Failure> {
+    let ids: BTreeSet<&SessionId> = all.iter().map(|it| it.id).collect();
+    let last = |log: &SessionLog| {
+        format!(
+            "(SELECT MAX(n.number) FROM log_entries n WHERE n.session = s.key AND n.log = '{}')",
+            log.as_str()
+        )
+    };
+    let numbers: Vec<String> = SessionLog::ALL.iter().map(last).collect();
+    let is_exclusive = transaction.for_update().is_empty();
+    let own = if is_exclusive { &numbers[..] } else { &[] };
+    let mut found = SessionRow::all_locked(transaction, &ids, own).await?;
+    if !is_exclusive {
+        // A statement that waits for a lock sees the other table as it was before.
+        for (key, values) in found.values_mut() {
+            let sql = format!("SELECT {} FROM sessions s WHERE s.key = $1", numbers.join(", "));
+            let row = transaction.row(&sql, values![*key]).await?;
+            *values = row.map(|it| it.0).unwrap_or_default();
+        }
+    }
+    let numbered = |(id, (key, values)): (SessionId, (i64, Vec<Cell>))| {
+        let mut row = Row(values);
+        let logs = SessionLog::ALL.iter().enumerate();
+        let last = logs.map(|(at, log)| Ok((*log, row.maybe_int(at)?.unwrap_or_default())));
+        Ok((id, (key, last.collect::<Result<_, Failure>>()?)))
+    };
+    found.into_iter().map(numbered).collect()
+}
+
+/// Adds entries. The last statement runs with the next one.
+async fn insert(transaction: &mut dyn Transaction, rows: &[NewRow<'_>]) -> Result<(), Failure> {
+    let mut rest = rows;
+    while !rest.is_empty() {
+        let (added, later) = rest.split_at(fitting(rest));
+        let values = added
+            .iter()
+            .flat_map(|it| values![it.key, it.log.as_str(), it.number, it.body].to_vec());
+        let (sql, values) = (insertion(added.len()), values.collect::<Vec<_>>());
+        if later.is_empty() {
+            transaction.run_later(&sql, &values).await?;
+        } else {
+            transaction.run(&sql, &values).await?;
+        }
         rest = later;
     }
-    if let Some(keep) = keep
-        && is_trimmed(keep, last, notes.len())
-    {
-        let until = last.saturating_sub_unsigned(keep.max(1));
-        let sql = "DELETE FROM log_entries WHERE session = $1 AND log = $2 AND number <= $3";
-        transaction.run(sql, values![key, log_name, until]).await?;
-    }
-    if !notes.is_empty() {
-        transaction.tell(&news_of(id, log)).await?;
-    }
-    let number = u64::try_from(last);
-    Ok((key, number.map_err(|_| Failure::Form(format!("a note has the invalid number {last}")))?))
+    Ok(())
 }
 
 /// Returns `true` if it is time to delete old entries, after so many were added: not after each one, because that costs as much
@@ -78,15 +150,26 @@ fn is_trimmed(keep: u64, last: i64, added: usize) -> bool {
     keep < TRIM_STEP.unsigned_abs() || before / TRIM_STEP != last / TRIM_STEP
 }
 
-/// Returns `true` if one statement can add so many entries.
-fn fits(count: usize, entries: &[Arc<[u8]>]) -> bool {
-    let size = |entries: &[Arc<[u8]>]| entries.iter().map(|it| it.len()).sum::<usize>();
-    entries.get(..count).is_some_and(|it| count == 1 || size(it) <= MAX_BYTES)
+/// Returns how many of the next entries one statement adds: a power of two, because the database prepares a statement for each
+/// number once.
+fn fitting(rows: &[NewRow<'_>]) -> usize {
+    let mut count = AT_ONCE;
+    while count > 1 {
+        let size = |rows: &[NewRow<'_>]| rows.iter().map(|it| it.body.len()).sum::<usize>();
+        if rows.get(..count).is_some_and(|it| size(it) <= MAX_BYTES) {
+            break;
+        }
+        count /= 2;
+    }
+    count
 }
 
-/// Returns the statement that adds entries. Its parameters are the session, the log, and number and body of each.
+/// Returns the statement that adds entries. Its parameters are the session, the log, number and body of each.
 fn insertion(entries: usize) -> String {
-    let row = |entry: usize| format!("($1, $2, ${}, ${})", 2 * entry + 3, 2 * entry + 4);
+    let row = |entry: usize| {
+        let [session, log, number, body] = [1, 2, 3, 4].map(|it| 4 * entry + it);
+        format!("(${session}, ${log}, ${number}, ${body})")
+    };
     let rows: Vec<String> = (0..entries).map(row).collect();
     format!("INSERT INTO log_entries (session, log, number, body) VALUES {}", rows.join(", "))
 }
@@ -99,11 +182,13 @@ pub(crate) async fn notes(
     after: u64,
     limit: usize,
 ) -> Result<Vec<LogEntry>, Failure> {
-    let sql = "
-        SELECT n.number, n.body FROM sessions s JOIN log_entries n ON n.session = s.key
+    // SQLite prepares a statement again each time if its limit is a parameter.
+    let sql = format!(
+        "SELECT n.number, n.body FROM sessions s JOIN log_entries n ON n.session = s.key
         WHERE s.id = $1 AND s.status <> 'deleted' AND n.log = $2 AND n.number > $3
-        ORDER BY n.number LIMIT $4";
-    let rows = transaction.rows(sql, values![id.as_str(), log.as_str(), after, limit]).await?;
+        ORDER BY n.number LIMIT {limit}"
+    );
+    let rows = transaction.rows(&sql, values![id.as_str(), log.as_str(), after]).await?;
     let note = |mut row: crate::row::Row| {
         Ok(LogEntry { number: row.number(0)?, body: row.bytes(1)?.into() })
     };
@@ -162,15 +247,14 @@ mod tests {
     }
 
     #[test]
-    fn one_statement_adds_many_small_entries_and_one_large_one() {
-        let entries = |sizes: &[usize]| -> Vec<Arc<[u8]>> {
-            sizes.iter().map(|it| vec![0; *it].into()).collect()
-        };
-        let count = |entries: &[Arc<[u8]>]| AT_ONCE.into_iter().find(|it| fits(*it, entries));
-        let counts = [0, 1, 3, 4, 127, 300].map(|it| count(&entries(&vec![9; it])));
-        assert_eq!(counts, [None, Some(1), Some(1), Some(4), Some(16), Some(128)]);
-        assert_eq!(count(&entries(&[MAX_BYTES, 1, 1, 1])), Some(1));
-        let expect = "INSERT INTO log_entries (session, log, number, body) VALUES ($1, $2, $3, $4), ($1, $2, $5, $6)";
+    fn one_statement_adds_a_power_of_two_of_small_entries_and_one_large_one() {
+        let (small, large) = ([0; 9], vec![0; MAX_BYTES]);
+        let row = |body| NewRow { key: 1, log: SessionLog::Events, number: 1, body };
+        let count = |entries| fitting(&(0..entries).map(|_| row(&small)).collect::<Vec<_>>());
+        assert_eq!([1, 3, 4, 127, 300].map(count), [1, 2, 4, 64, 128]);
+        let mixed = [row(&large), row(&small), row(&small), row(&small)];
+        assert_eq!([fitting(&mixed), fitting(&mixed[1..])], [1, 2]);
+        let expect = "INSERT INTO log_entries (session, log, number, body) VALUES ($1, $2, $3, $4), ($5, $6, $7, $8)";
         assert_eq!(insertion(2), expect);
     }
 }

@@ -69,19 +69,19 @@ impl<D: Database> Scheduler for SqlStore<D> {
     }
 
     async fn has_jobs(&self, session: &SessionId, now: Timestamp) -> Result<bool, StoreError> {
-        within!(self.reading, |it| jobs::has_jobs(it, session, now))
+        within!(self.looking, |it| jobs::has_jobs(it, session, now))
     }
 
     async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
-        within!(self.reading, |it| jobs::job(it, id))
+        within!(self.looking, |it| jobs::job(it, id))
     }
 
     async fn records(&self, query: &JobQuery) -> Result<Vec<JobRecord>, StoreError> {
-        within!(self.reading, |it| jobs::records(it, query))
+        within!(self.looking, |it| jobs::records(it, query))
     }
 
     async fn count(&self, status: JobStatus) -> Result<u64, StoreError> {
-        within!(self.reading, |it| jobs::count(it, status))
+        within!(self.looking, |it| jobs::count(it, status))
     }
 
     async fn delete_finished(&self, before: Timestamp) -> Result<u64, StoreError> {
@@ -94,7 +94,7 @@ impl<D: Database> Scheduler for SqlStore<D> {
     }
 
     async fn schedules(&self) -> Result<Vec<Schedule>, StoreError> {
-        within!(self.reading, |it| schedules::all(it))
+        within!(self.looking, |it| schedules::all(it))
     }
 
     async fn remove_schedule(&self, name: &JobId) -> Result<bool, StoreError> {
@@ -107,7 +107,7 @@ impl<D: Database> JobQueue for SqlStore<D> {
     /// Usually there is nothing to claim, and then nothing is locked.
     async fn claim(&self, request: ClaimRequest<'_>) -> Result<Option<ClaimedJob>, StoreError> {
         let ClaimRequest { labels, now, .. } = request;
-        if !within!(self.reading, |it| claiming::has_ready(it, labels, now))? {
+        if !within!(self.looking, |it| claiming::has_ready(it, labels, now))? {
             return Ok(None);
         }
         within!(self.writing, |it| claiming::claim(it, request))
@@ -130,7 +130,7 @@ impl<D: Database> JobQueue for SqlStore<D> {
     }
 
     async fn holds(&self, claimed: &ClaimedJob) -> Result<bool, StoreError> {
-        within!(self.reading, |it| jobs::holds(it, claimed))
+        within!(self.looking, |it| jobs::holds(it, claimed))
     }
 
     async fn settle(
@@ -145,7 +145,7 @@ impl<D: Database> JobQueue for SqlStore<D> {
     }
 
     async fn holders(&self) -> Result<Vec<Arc<str>>, StoreError> {
-        within!(self.reading, |it| jobs::holders(it))
+        within!(self.looking, |it| jobs::holders(it))
     }
 
     async fn release_all(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError> {
@@ -158,7 +158,7 @@ impl<D: Database> JobQueue for SqlStore<D> {
         &self,
         now: Timestamp,
     ) -> Result<(Timestamp, Vec<Schedule>), StoreError> {
-        within!(self.reading, |it| schedules::due(it, now))
+        within!(self.looking, |it| schedules::due(it, now))
     }
 
     async fn push_due(

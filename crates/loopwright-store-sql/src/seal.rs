@@ -129,7 +129,7 @@ pub(crate) async fn seal(transaction: &mut dyn Transaction, keys: &[i64]) -> Res
             UPDATE sessions SET sum = found.sum FROM found WHERE sessions.key = found.key",
             pairs.collect::<Vec<_>>().join(", ")
         );
-        transaction.run(&sql, &sums).await?;
+        transaction.run_later(&sql, &sums).await?;
     }
     Ok(())
 }

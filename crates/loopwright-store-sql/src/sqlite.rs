@@ -69,6 +69,8 @@ const TRIES_EVERY: Duration = Duration::from_millis(20);
 /// The page size of a new file, in bytes. Appending changes writes about eight whole pages, so small pages need a
 /// quarter of the writes. Reads are not slower.
 const PAGE: u32 = 512;
+/// The number of statements, or of statements that run together, that each connection keeps prepared.
+const STATEMENTS: usize = 256;
 /// The maximum number of concurrent readers.
 const READERS: u32 = 3;
 /// The application ID that identifies Loopwright's SQLite files.
@@ -154,6 +156,7 @@ impl Sqlite {
         let plain = SqliteConnectOptions::new()
             .filename(path)
             .busy_timeout(patience)
+            .statement_cache_capacity(STATEMENTS)
             .read_only(mode != Mode::Writable)
             .immutable(mode == Mode::Immutable);
         let writing = match mode {
@@ -332,10 +335,12 @@ impl Database for Sqlite {
             Access::Read => (&self.readers, Some("BEGIN")),
             Access::Write => (&self.writer, Some("BEGIN IMMEDIATE")),
         };
-        if access == Access::Write {
+        let is_writing = access == Access::Write;
+        if is_writing {
             self.guard()?;
         }
-        let begun = pin!(SqliteTransaction::begin(pool, Arc::clone(&self.place), sql));
+        let path = is_writing.then(|| Arc::clone(&self.path));
+        let begun = pin!(SqliteTransaction::begin(pool, Arc::clone(&self.place), path, sql));
         let begun = match access {
             Access::Look | Access::Read => begun.await,
             Access::Write => match select(begun, pin!(holder::stopped(&self.path))).await {

@@ -257,7 +257,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn list(&self, query: &SessionQuery) -> Result<SessionList, StoreError> {
-        let mut page = within!(self.reading, |it| listing::list(it, query))?;
+        let mut page = within!(self.looking, |it| listing::list(it, query))?;
         if query.after.is_none() {
             page.unreadable.extend(self.database.lost());
         }
@@ -287,7 +287,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn named(&self, beginning: &str, most: usize) -> Result<Vec<SessionId>, StoreError> {
-        let mut names = within!(self.reading, |it| listing::named(it, beginning, most))?;
+        let mut names = within!(self.looking, |it| listing::named(it, beginning, most))?;
         names.extend(
             self.database.lost().into_iter().filter(|it| it.as_str().starts_with(beginning)),
         );
@@ -322,7 +322,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
-        within!(self.reading, &lease.id, |it| leasing::collect(it, lease))
+        within!(self.looking, &lease.id, |it| leasing::collect(it, lease))
     }
 
     async fn append_log(

@@ -33,7 +33,7 @@ pub(crate) async fn create(
         None => None,
     };
     let insert = "INSERT INTO definitions (session, body, sum) VALUES ($1, $2, $3)";
-    transaction.run(insert, values![key, &*definition, checksum(&definition)]).await?;
+    transaction.run_later(insert, values![key, &*definition, checksum(&definition)]).await?;
     begin_branch(transaction, key, 0, source.zip(header.from.as_ref())).await?;
     if !new.changes.is_empty() {
         insert_batch(transaction, key, 0, base, new.changes.len(), &body).await?;
@@ -88,7 +88,7 @@ async fn begin_branch(
     let [session, from_branch, at] = place.unwrap_or([Value::Int(None); 3]);
     let sql = "INSERT INTO branches (session, branch, from_session, from_branch, at)
         VALUES ($1, $2, $3, $4, $5)";
-    transaction.run(sql, values![key, branch, session, from_branch, at]).await?;
+    transaction.run_later(sql, values![key, branch, session, from_branch, at]).await?;
     Ok(())
 }
 
@@ -102,7 +102,7 @@ async fn insert_batch(
 ) -> Result<(), Failure> {
     let sql = "INSERT INTO batches (session, branch, first, count, body, sum)
         VALUES ($1, $2, $3, $4, $5, $6)";
-    transaction.run(sql, values![key, branch, first, count, body, checksum(body)]).await?;
+    transaction.run_later(sql, values![key, branch, first, count, body, checksum(body)]).await?;
     Ok(())
 }
 
@@ -153,7 +153,7 @@ pub(crate) async fn append(
     let (version, last) = (expected + 1, &print[..]);
     let values =
         values![version, length, updated_at, last, status, title, workdir, parent, sum, head.key];
-    transaction.run(sql, values).await?;
+    transaction.run_later(sql, values).await?;
     if count > 0 {
         insert_batch(transaction, head.key, head.branch, batch.first, count, &body).await?;
     }
@@ -198,7 +198,7 @@ pub(crate) async fn go_back(
         WHERE key = $5";
     let updated_at = written_at(head.updated_at, now);
     let values = values![head.version + 1, head.branch + 1, at, updated_at, head.key];
-    transaction.run(sql, values).await?;
+    transaction.run_later(sql, values).await?;
     Ok(())
 }
 

@@ -84,7 +84,8 @@ async fn a_locked_database_file_is_reported() {
     let (_folder, store) = opened(Duration::from_millis(500)).await;
     let other = SqliteStore::open(&store.database.path).await.unwrap();
     assert!(names(&store).await.is_empty());
-    let lock = other.database.begin(Access::Write).await.unwrap();
+    let mut lock = other.database.begin(Access::Write).await.unwrap();
+    lock.stop_writers().await.unwrap();
     // In this test the process that holds the lock is this one.
     let holder = format!("is in use by process {}; stop that process first", std::process::id());
     is_unavailable(create(&store, "a").await, &holder);
@@ -92,7 +93,9 @@ async fn a_locked_database_file_is_reported() {
     assert!(names(&store).await.is_empty());
     drop(lock);
     // Whoever locked it is gone, as soon as its connection is.
-    other.database.begin(Access::Write).await.unwrap().rollback().await;
+    let mut lock = other.database.begin(Access::Write).await.unwrap();
+    lock.stop_writers().await.unwrap();
+    lock.rollback().await;
     create(&store, "a").await.unwrap();
 }
 
@@ -106,7 +109,8 @@ const LOCKS: &str = "LOOPWRIGHT_TEST_LOCKS";
 async fn a_process_that_locks_a_file_and_is_stopped() {
     let Some(path) = std::env::var_os(LOCKS) else { return };
     let store = SqliteStore::open(Path::new(&path)).await.unwrap();
-    let _lock = store.database.begin(Access::Write).await.unwrap();
+    let mut lock = store.database.begin(Access::Write).await.unwrap();
+    lock.stop_writers().await.unwrap();
     let process = std::process::id().to_string();
     std::process::Command::new("kill").args(["-STOP", &process]).status().unwrap();
     std::future::pending::<()>().await;

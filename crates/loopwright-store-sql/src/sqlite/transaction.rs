@@ -1,17 +1,21 @@
 //! Transactions of SQLite.
 
-use std::sync::Arc;
+use std::{borrow::Cow, mem, path::Path, pin::pin, sync::Arc};
 
 use async_trait::async_trait;
-use futures::TryStreamExt as _;
+use futures::{
+    TryStreamExt as _,
+    future::{Either as First, select},
+};
 use loopwright_core::Timestamp;
 use sqlx::{
-    AssertSqlSafe, Column as _, Error, Row as _, Sqlite as Driver, TypeInfo as _, ValueRef as _,
+    Arguments as _, AssertSqlSafe, Column as _, Either, Error, Executor as _, Row as _,
+    Sqlite as Driver, TypeInfo as _, ValueRef as _,
     pool::{Pool, PoolConnection},
-    query::Query,
     sqlite::{SqliteArguments, SqliteRow},
 };
 
+use super::holder;
 use crate::{
     database::Transaction,
     error::{Failure, SqlError},
@@ -20,65 +24,191 @@ use crate::{
 
 /// A transaction on a separate connection.
 ///
+/// The connection has a thread of its own, and to ask it costs more than most statements. So the statement that begins the
+/// transaction, and those whose result does not matter, are passed on together with the next one.
+///
 /// SQLite rolls back a transaction on severe errors, such as a full disk. So this type does not guess the state
 /// that is left: it closes a connection whose transaction did not end properly, which rolls back everything.
 pub(super) struct SqliteTransaction {
     connection: Option<PoolConnection<Driver>>,
     place: Arc<str>,
+    /// The file, of a transaction that may have to wait for another process when it begins.
+    path: Option<Arc<Path>>,
+    /// What was not passed on yet.
+    waiting: Statements,
     /// Whether it is more than single statements.
+    is_transaction: bool,
+    /// Whether the statement that begins it was passed on.
     has_begun: bool,
 }
 
+/// Statements that run together.
+#[derive(Default)]
+struct Statements {
+    sql: String,
+    values: SqliteArguments,
+    /// The number of values.
+    bound: usize,
+    /// The number of statements.
+    count: usize,
+}
+
+impl Statements {
+    fn add(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), Error> {
+        if self.count > 0 {
+            self.sql.push_str(";\n");
+        }
+        self.sql.push_str(&renumbered(sql, self.bound));
+        for value in values {
+            let added = match *value {
+                Value::Int(value) => self.values.add(value),
+                Value::Text(value) => self.values.add(value),
+                Value::Bytes(value) => self.values.add(value),
+            };
+            added.map_err(Error::Encode)?;
+        }
+        self.bound += values.len();
+        self.count += 1;
+        Ok(())
+    }
+}
+
+/// Returns a statement whose parameters follow so many others.
+fn renumbered(sql: &str, before: usize) -> Cow<'_, str> {
+    if before == 0 || !sql.contains('$') {
+        return sql.into();
+    }
+    let mut parts = sql.split('$');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.len() - part.trim_start_matches(|it: char| it.is_ascii_digit()).len();
+        let (number, rest) = part.split_at(digits);
+        text.push('$');
+        match number.parse::<usize>() {
+            Ok(number) => text.push_str(&(number + before).to_string()),
+            Err(_) => text.push_str(number),
+        }
+        text.push_str(rest);
+    }
+    text.into()
+}
+
 impl SqliteTransaction {
+    /// Begins a transaction with a statement, or single statements without one. With the file, an error names the process that
+    /// keeps it locked.
     pub(super) async fn begin(
         pool: &Pool<Driver>,
         place: Arc<str>,
+        path: Option<Arc<Path>>,
         sql: Option<&'static str>,
     ) -> Result<Self, SqlError> {
         let connection = pool.acquire().await.map_err(|error| failed(&place, error))?;
-        let has_begun = sql.is_some();
-        let mut begun = Self { connection: Some(connection), place, has_begun };
+        let mut waiting = Statements::default();
         if let Some(sql) = sql {
-            begun.command(sql).await?;
+            waiting.add(sql, &[]).map_err(|error| failed(&place, error))?;
         }
-        Ok(begun)
+        let is_transaction = sql.is_some();
+        let connection = Some(connection);
+        Ok(Self { connection, place, path, waiting, is_transaction, has_begun: false })
     }
 
-    fn connection(&mut self) -> Result<&mut sqlx::SqliteConnection, SqlError> {
-        let place = &self.place;
-        let connection = self.connection.as_deref_mut();
-        connection.ok_or_else(|| failed(place, Error::WorkerCrashed))
+    /// Runs what waits and a statement, and passes on each row of the latter. Returns how many rows it changed.
+    async fn execute(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        take: &mut (dyn FnMut(&SqliteRow) -> Result<(), Failure> + Send),
+    ) -> Result<u64, Failure> {
+        let place = Arc::clone(&self.place);
+        let failed = |error| failed(&place, error);
+        let begins = self.is_transaction && !mem::replace(&mut self.has_begun, true);
+        let path = self.path.clone().filter(|_| begins);
+        let before = self.waiting.count;
+        self.waiting.add(sql, values).map_err(failed)?;
+        let Statements { sql, values, .. } = mem::take(&mut self.waiting);
+        let stopped = {
+            let connection = self.connection.as_deref_mut();
+            let connection = connection.ok_or_else(|| failed(Error::WorkerCrashed))?;
+            let query = sqlx::query_with(AssertSqlSafe(sql), values);
+            let done = async {
+                let (mut found, mut ended, mut changed) = (connection.fetch_many(query), 0, 0);
+                while let Some(next) = found.try_next().await.map_err(failed)? {
+                    match next {
+                        Either::Left(done) => {
+                            // Statements that change nothing report the changes of an earlier one.
+                            (ended, changed) = (ended + 1, done.rows_affected());
+                        }
+                        Either::Right(row) if ended == before => take(&row)?,
+                        Either::Right(_) => {}
+                    }
+                }
+                Ok(changed)
+            };
+            let Some(path) = path else { return done.await };
+            match select(pin!(done), pin!(holder::stopped(&path))).await {
+                First::Left((done, _)) => {
+                    return done.map_err(|failure| match failure {
+                        Failure::Sql(error) => Failure::Sql(holder::named(error, &path)),
+                        failure => failure,
+                    });
+                }
+                First::Right((owner, _)) => owner,
+            }
+        };
+        // It still waits for the lock.
+        drop(self.connection.take().map(PoolConnection::detach));
+        Err(SqlError::InUse { place, owner: stopped }.into())
     }
 
-    async fn end_with(&mut self, sql: &'static str) -> Result<(), SqlError> {
-        if self.has_begun { self.command(sql).await } else { Ok(()) }
-    }
-
+    /// Runs what waits and a statement.
     async fn command(&mut self, sql: &'static str) -> Result<(), SqlError> {
-        let done = sqlx::query(sql).execute(self.connection()?).await;
-        done.map(drop).map_err(|error| failed(&self.place, error))
+        self.run(sql, &[]).await.map(drop)
+    }
+
+    /// Runs what waits.
+    async fn flush(&mut self) -> Result<(), SqlError> {
+        if self.waiting.count == 0 { Ok(()) } else { self.command("SELECT 1").await }
     }
 }
 
 impl Drop for SqliteTransaction {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            drop(connection.detach());
+            if self.has_begun || !self.is_transaction {
+                drop(connection.detach());
+            }
         }
+    }
+}
+
+/// Returns the error of a statement whose rows are not passed on.
+fn of_statement(failure: Failure, place: &Arc<str>) -> SqlError {
+    match failure {
+        Failure::Sql(error) => error,
+        _ => failed(place, Error::WorkerCrashed),
     }
 }
 
 #[async_trait]
 impl Transaction for SqliteTransaction {
     async fn run(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, SqlError> {
-        let done = query(sql, values).execute(self.connection()?).await;
-        done.map(|done| done.rows_affected()).map_err(|error| failed(&self.place, error))
+        let done = self.execute(sql, values, &mut |_| Ok(())).await;
+        done.map_err(|failure| of_statement(failure, &self.place))
+    }
+
+    async fn run_later(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), SqlError> {
+        self.waiting.add(sql, values).map_err(|error| failed(&self.place, error))
     }
 
     async fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, SqlError> {
-        let rows = query(sql, values).fetch_all(self.connection()?).await;
-        let rows = rows.and_then(|rows| rows.iter().map(row).collect());
-        rows.map_err(|error| failed(&self.place, error))
+        let (place, mut rows) = (Arc::clone(&self.place), Vec::new());
+        let mut take = |found: &SqliteRow| {
+            rows.push(row(found).map_err(|error| failed(&place, error))?);
+            Ok(())
+        };
+        let done = self.execute(sql, values, &mut take).await;
+        done.map_err(|failure| of_statement(failure, &self.place))?;
+        Ok(rows)
     }
 
     async fn each(
@@ -88,16 +218,15 @@ impl Transaction for SqliteTransaction {
         take: &mut (dyn FnMut(Row) -> Result<(), Failure> + Send),
     ) -> Result<(), Failure> {
         let place = Arc::clone(&self.place);
-        let failed = |error| failed(&place, error);
-        let mut rows = query(sql, values).fetch(self.connection()?);
-        while let Some(found) = rows.try_next().await.map_err(failed)? {
-            take(row(&found).map_err(failed)?)?;
-        }
-        Ok(())
+        let mut take = |found: &SqliteRow| take(row(found).map_err(|error| failed(&place, error))?);
+        self.execute(sql, values, &mut take).await.map(drop)
     }
 
     async fn script(&mut self, sql: &'static str) -> Result<(), SqlError> {
-        let done = sqlx::raw_sql(sql).execute(self.connection()?).await;
+        self.flush().await?;
+        let connection = self.connection.as_deref_mut();
+        let connection = connection.ok_or_else(|| failed(&self.place, Error::WorkerCrashed))?;
+        let done = sqlx::raw_sql(sql).execute(connection).await;
         done.map(drop).map_err(|error| failed(&self.place, error))
     }
 
@@ -127,7 +256,8 @@ impl Transaction for SqliteTransaction {
     }
 
     async fn stop_writers(&mut self) -> Result<(), SqlError> {
-        Ok(())
+        // A writer has exclusive access once its transaction has begun.
+        self.flush().await
     }
 
     async fn one_at_a_time(&mut self, _lock: i64) -> Result<(), SqlError> {
@@ -139,28 +269,25 @@ impl Transaction for SqliteTransaction {
     }
 
     async fn commit(mut self: Box<Self>) -> Result<(), SqlError> {
-        self.end_with("COMMIT").await?;
+        let has_nothing = !self.has_begun && self.waiting.count <= usize::from(self.is_transaction);
+        match self.is_transaction {
+            // Nothing was passed on.
+            true if has_nothing => {}
+            true => self.command("COMMIT").await?,
+            false => self.flush().await?,
+        }
         drop(self.connection.take());
         Ok(())
     }
 
     async fn rollback(mut self: Box<Self>) {
-        if self.end_with("ROLLBACK").await.is_ok() {
+        self.waiting = Statements::default();
+        let is_undone =
+            !self.is_transaction || !self.has_begun || self.command("ROLLBACK").await.is_ok();
+        if is_undone {
             drop(self.connection.take());
         }
     }
-}
-
-fn query<'q>(sql: &'q str, values: &[Value<'q>]) -> Query<'q, Driver, SqliteArguments> {
-    let mut query = sqlx::query(AssertSqlSafe(sql));
-    for value in values {
-        query = match *value {
-            Value::Int(value) => query.bind(value),
-            Value::Text(value) => query.bind(value),
-            Value::Bytes(value) => query.bind(value),
-        };
-    }
-    query
 }
 
 fn row(row: &SqliteRow) -> Result<Row, Error> {
