@@ -124,8 +124,7 @@ fn restate_settings(
     let url = args.restate.clone().map(|it| Setting::new(it, Origin::Flag));
     let service = args.restate_service.clone().map(|it| Setting::new(it, Origin::Flag));
     let url = url.or_else(|| configured.url.clone());
-    let options =
-        [("--label", !args.labels.is_empty()), ("--exit-when-idle", args.exit_when_idle)];
+    let options = [("--label", !args.labels.is_empty()), ("--exit-when-idle", args.exit_when_idle)];
     if let Some(url) = &url
         && let Some((option, _)) = options.into_iter().find(|it| it.1)
     {

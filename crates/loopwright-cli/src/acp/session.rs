@@ -402,7 +402,7 @@ impl EditorSession {
         // The editor may have to answer, and meanwhile other sessions go on.
         let attaching =
             tokio::task::spawn_blocking(move || mentions::attach(&text, &named, &workdir));
-        let Ok(attached) = attaching.await else { return message };
+        let Ok(attached) = attaching.await else { return unchanged(message) };
         for note in attached.notes {
             console::warn(&note);
         }

@@ -166,8 +166,7 @@ fn a_session_that_is_loaded_with_other_servers_keeps_what_was_selected() {
         assert_eq!(told.get("error"), None, "{told}");
     }
     let shell = json!({"name": "shell", "command": "sh", "args": ["server.sh"], "env": []});
-    let params =
-        json!({"sessionId": session, "cwd": world.path("project"), "mcpServers": [shell]});
+    let params = json!({"sessionId": session, "cwd": world.path("project"), "mcpServers": [shell]});
     let loaded = editor.ask("session/load", &params);
     let options = loaded["result"]["configOptions"].as_array().unwrap();
     let values: Vec<&Value> = options.iter().map(|it| &it["currentValue"]).collect();
