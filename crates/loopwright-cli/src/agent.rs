@@ -247,6 +247,13 @@ impl Setup {
         is_there && self.permissions.policy().offers(tool)
     }
 
+    /// Warns about permission settings that have no effect.
+    pub(crate) fn tell_permission_warnings(&self) {
+        let defined = self.applied.as_ref().map(|it| &it.defined).or(self.own.as_ref());
+        let declared = defined.map(|it| it.external_tools()).unwrap_or_default();
+        self.permissions.tell_warnings(&declared);
+    }
+
     /// Warns of tools that the agent's definition names and that it does not have.
     pub(crate) fn tell_absent_tools(&self) {
         if let Some(applied) = self.applied.as_ref().filter(|it| !it.is_kept) {

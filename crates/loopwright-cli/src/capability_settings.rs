@@ -5,11 +5,15 @@ use loopwright_capabilities::bash::Background;
 use loopwright_capabilities::inventory;
 use loopwright_capabilities::web::{WebFetchTool, WebPolicy};
 use loopwright_core::AgentLoop;
+use serde_json::Value;
 
 use crate::config::{CapabilitySetting, CapabilitySettings, closest};
 
 /// The capability that requests pages.
 pub(crate) const WEB: &str = "use_web";
+
+/// The capability that declares tools that run elsewhere.
+pub(crate) const EXTERNAL: &str = "use_external_tools";
 
 /// How the names of capabilities begin.
 const PREFIX: &str = "use_";
@@ -49,6 +53,12 @@ pub(crate) fn check<'a>(
         let (name, known) = (name.clone(), known.join(", "));
         BuildError::Unknown { kind: "capability", name, known }
     })
+}
+
+/// Returns the names of the tools that run elsewhere, of the settings of the capability that declares them.
+pub(crate) fn external_tools(settings: &Value) -> impl Iterator<Item = String> {
+    let tools = settings["tools"].as_array().into_iter().flatten();
+    tools.filter_map(|tool| tool["name"].as_str()).map(str::to_owned)
 }
 
 /// Returns the tool that requests pages, with its settings. Returns `None` if it is switched off.

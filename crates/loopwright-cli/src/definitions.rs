@@ -2,7 +2,7 @@
 
 mod named_tools;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) use self::named_tools::{OF_RULES, completed};
 use self::named_tools::{absent_tools, limited, without};
 use crate::agent_memory::MemoryPlaces;
 use crate::args::Cli;
-use crate::capability_settings::WEB;
+use crate::capability_settings::{EXTERNAL, WEB, external_tools};
 use crate::command_hooks::{AgentHooks, HookEvent, HookSetup, UseCommandHooks};
 use crate::commands::Commands;
 use crate::config::{
@@ -324,6 +324,13 @@ impl Defined {
         };
         let all = self.agents.warnings().into_iter();
         all.filter(|it| is_about(it) && has_effect(it)).collect()
+    }
+
+    /// Returns the names of the tools that agents declare and that run elsewhere.
+    pub(crate) fn external_tools(&self) -> BTreeSet<String> {
+        let all = self.agents.all();
+        let settings = all.iter().filter_map(|it| it.capability_config.get(EXTERNAL));
+        settings.flat_map(external_tools).collect()
     }
 
     /// Returns the capabilities that definitions may name, for an agent that works in a directory. Those

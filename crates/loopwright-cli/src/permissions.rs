@@ -1,6 +1,6 @@
 //! The permission rules of a run: those of the command line, the user, the project and the folder, as one policy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +14,7 @@ use loopwright_permissions::{
 };
 
 use crate::added_folders::{AddedFolderError, AddedFolders};
+use crate::capability_settings::{EXTERNAL, external_tools};
 use crate::chosen_rules::ChosenRule;
 use crate::claude_settings::{UNSET, UNWANTED, are_used, shared_settings};
 use crate::command_hooks::{self, CommandHooks, skill_hooks};
@@ -28,6 +29,18 @@ use crate::tools::COMMANDS;
 
 /// Tools of the program that rules name without a meaning of their own.
 const OTHER_TOOLS: [&str; 4] = ["ask_remote_agent", "describe_self", "final_answer", MEMORY_TOOL];
+
+/// Returns `true` for tools that rules may name although they have no meaning for rules of their own: those of the
+/// program, and those that agents declare.
+pub(crate) fn is_known_tool(name: &str, declared: &BTreeSet<String>) -> bool {
+    OTHER_TOOLS.contains(&name) || declared.contains(name)
+}
+
+/// Returns the names of the tools that the configuration declares for the program's own agent and that run elsewhere.
+pub(crate) fn own_external_tools(config: &Config) -> BTreeSet<String> {
+    let setting = config.capabilities.get(EXTERNAL).map(|it| it.value.settings());
+    setting.iter().flat_map(external_tools).collect()
+}
 
 /// How warnings end about settings that count only in a trusted project.
 const UNTRUSTED: &str = "the project is not trusted";
@@ -147,12 +160,14 @@ impl RunPermissions {
         }
     }
 
-    /// Warns about settings that have no effect.
-    pub(crate) fn tell_warnings(&self) {
+    /// Warns about settings that have no effect, and about rules for tools that are unknown and not `declared` by an agent.
+    pub(crate) fn tell_warnings(&self, declared: &BTreeSet<String>) {
         if let Some(origin) = &self.origin {
             let policy = self.policy();
             tell_warnings(&policy, &origin.project);
-            for warning in policy.unknown_tools(|name| OTHER_TOOLS.contains(&name)) {
+            let own = own_external_tools(&origin.config);
+            let is_known = |name: &str| is_known_tool(name, declared) || own.contains(name);
+            for warning in policy.unknown_tools(is_known) {
                 console::warn(&sanitize_terminal(&warning.to_string()));
             }
             origin.hook_warnings.iter().for_each(|warning| console::warn(warning));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
-use loopwright_permissions::{Call, Finding, Policy, Table, TableError};
+use loopwright_permissions::{Call, Finding, LintKind, Policy, Table, TableError, ToolRule};
 use serde_json::{Value, json};
 
 use crate::args::policy::{ExplainArgs, LintArgs, PolicyArgs, PolicyCommand, ShowArgs, TestArgs};
@@ -144,8 +144,18 @@ fn lint(cli: &Cli, args: &PolicyArgs, typed: &LintArgs) -> Result<ExitCode, Poli
     let (sources, config) = load(cli, &args.workdir, None)?;
     let (policy, project) = permissions::policy(&config, &sources)?;
     permissions::tell_warnings(&policy, &project);
+    // Without providers, the definitions cannot be read, and nothing is known about names.
+    let providers = model::providers(&config, &sources).ok();
+    let defined = providers.map(|it| Defined::find(&config, &sources, &it));
     let mut findings = policy.lint();
-    for finding in lint_names(&config, &sources, &policy) {
+    let mut declared = defined.as_ref().map(Defined::external_tools).unwrap_or_default();
+    declared.extend(permissions::own_external_tools(&config));
+    findings.retain(|it| {
+        let is_known =
+            || permissions::is_known_tool(ToolRule::new(&it.rule.text).name(), &declared);
+        it.kind != LintKind::UnknownTool || !is_known()
+    });
+    for finding in defined.iter().flat_map(|it| lint_names(it, &config, &policy)) {
         // One finding about a rule is enough.
         if !findings.iter().any(|known| Arc::ptr_eq(&known.rule, &finding.rule)) {
             findings.push(finding);
@@ -171,10 +181,7 @@ fn lint(cli: &Cli, args: &PolicyArgs, typed: &LintArgs) -> Result<ExitCode, Poli
 const AGENTS: [&str; 4] = ["general-purpose", "research", "Explore", "Plan"];
 
 /// Finds rules about agents and skills that the directory does not have.
-fn lint_names(config: &Config, sources: &ConfigSources, policy: &Policy) -> Vec<Finding> {
-    // Without providers, the definitions cannot be read, and nothing is known about names.
-    let Ok(providers) = model::providers(config, sources) else { return Vec::new() };
-    let defined = Defined::find(config, sources, &providers);
+fn lint_names(defined: &Defined, config: &Config, policy: &Policy) -> Vec<Finding> {
     let (agents, skills) = (defined.agents.names(), defined.skills.names(SkillAudience::All));
     let remote = config.remote_agents.keys().map(String::as_str);
     let agents: Vec<&str> = agents.iter().map(String::as_str).chain(remote).chain(AGENTS).collect();

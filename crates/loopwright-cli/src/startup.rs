@@ -237,7 +237,7 @@ impl Startup {
         self.define(agent.definition.as_deref(), None)?;
         self.tell_refused();
         let setup = self.setup(agent).await?;
-        setup.permissions.tell_warnings();
+        setup.tell_permission_warnings();
         setup.tell_absent_tools();
         setup.tell_unused_mode();
         Ok(setup)
@@ -358,7 +358,7 @@ impl Startup {
                 self.tell_refused();
                 keep_model(&mut self.config, found.session.state().llm());
                 let setup = self.setup(agent).await?;
-                setup.permissions.tell_warnings();
+                setup.tell_permission_warnings();
                 setup
             }
             (None, Some(new)) => new,

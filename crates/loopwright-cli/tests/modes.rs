@@ -22,7 +22,7 @@ fn run(world: &World, options: &[&str]) -> Done {
 }
 
 #[test]
-fn a_run_names_its_mode_unless_it_is_the_default_and_hides_unconfined_from_nobody() {
+fn a_run_names_its_mode_unless_it_is_the_default_and_unconfined_even_if_it_is_quiet() {
     let told = |options: &[&str]| {
         let done = run(&World::new(), options);
         modes(&done).join("\n")

@@ -50,3 +50,27 @@ fn a_mode_of_a_definition_that_is_looser_than_that_of_the_run_has_no_effect_and_
     assert!(!warned("acceptEdits", "auto"));
     assert!(!warned("plan", "auto"));
 }
+
+#[test]
+fn a_rule_for_a_tool_that_an_agent_or_the_configuration_declares_is_no_rule_for_an_unknown_one() {
+    let agent = "---\nname: finder\ndescription: Finds.\ncapabilities:\n  - use_external_tools:\n      tools:\n        \
+        - name: locate\n          description: Finds.\n---\nGo.\n";
+    let own = "[[capabilities.use_external_tools.tools]]\nname = \"call_home\"\ndescription = \"Calls.\"\n\n\
+        [permissions]\ndeny = [\"locate\", \"call_home\", \"locat\"]\n";
+    let world = World::new()
+        .file("project/.claude/agents/finder.md", agent)
+        .file(".config/loopwright/config.toml", own);
+    let unknown = |text: &str| {
+        let lines = text.lines().filter(|line| line.contains("unknown tool"));
+        lines.map(|line| line.contains("`locat`")).collect::<Vec<_>>()
+    };
+    for agent in [&["--agent", "finder"][..], &[]] {
+        let server = Server::start([streamed("Done.", "stop")]);
+        let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+        let done = world.run(&[&model, agent, &["Go on."]].concat());
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        assert_eq!(unknown(&done.stderr), [true], "{}", done.stderr);
+    }
+    let linted = world.run(&["policy", "lint"]);
+    assert_eq!((linted.status, unknown(&linted.stderr)), (3, vec![true]), "{}", linted.stderr);
+}

@@ -84,8 +84,8 @@ pub enum ConfigError {
         /// A value that is valid.
         example: &'static str,
     },
-    /// An environment variable selects the mode in which every call runs. Programs inherit variables, so that nobody may have
-    /// typed it for this run.
+    /// An environment variable selects the mode in which every call runs. Programs inherit variables, so that the user may
+    /// not have typed it for this run.
     #[error(
         "environment variable `{name}` cannot select the mode `unconfined`, because every program inherits it; unset it, and pass `--permission-mode unconfined`"
     )]

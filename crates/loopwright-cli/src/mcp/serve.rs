@@ -129,7 +129,7 @@ fn tool_server(startup: &Startup, wanted: &[ServedTools]) -> Result<ToolServer, 
         checks: crate::answer_checks::AnswerChecks::default(),
         loaded: crate::loaded::LoadedParts::default(),
     };
-    setup.permissions.tell_warnings();
+    setup.tell_permission_warnings();
     let agent: AgentLoop = setup.build(NoopListener).map_err(|error| StartError {
         error: error.into(),
         exit_code: ExitCode::Internal,
