@@ -17,11 +17,12 @@ use serde_json::{Value, json};
 use crate::args::Cli;
 use crate::args::agents::{AgentsArgs, AgentsCommand, NewArgs, ShowArgs, ValidateArgs};
 use crate::check::Check;
-use crate::config::ConfigSources;
+use crate::config::{Config, ConfigSources};
 use crate::console;
 use crate::definitions::{self, Defined};
 use crate::exit::ExitCode;
 use crate::project::{plain, shown};
+use crate::project_settings::keeping_trust;
 use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
 use crate::table::table;
@@ -46,7 +47,7 @@ pub fn agents(cli: &Cli, args: &AgentsArgs) -> ExitCode {
             }
             Err(error) => console::fail(&error, ExitCode::Usage),
         },
-        AgentsCommand::New(args) => match new(&defined, &sources, args) {
+        AgentsCommand::New(args) => match new(&defined, &config, &sources, args) {
             Ok(path) => console::print(format!("{}\n", path.display()).as_bytes()),
             Err(error @ (DefinitionStoreError::Name(_) | DefinitionStoreError::Exists(_))) => {
                 console::fail(&error, ExitCode::Usage)
@@ -251,6 +252,7 @@ fn check_own(root: &Path, directory: &Path) -> Result<(), DefinitionStoreError> 
 /// Begins a file, and returns its path.
 fn new(
     defined: &Defined,
+    config: &Config,
     sources: &ConfigSources,
     args: &NewArgs,
 ) -> Result<PathBuf, DefinitionStoreError> {
@@ -271,6 +273,8 @@ fn new(
     };
     let description = text(&args.description, format!("Describe here when to use {name}."));
     let prompt = text(&args.prompt, format!("You are {name}. Describe here how to work."));
-    let saved = store.save(&AgentDefinition::new(name, description, prompt))?;
+    let definition = AgentDefinition::new(name, description, prompt);
+    let file = directory.join(format!("{name}.md"));
+    let saved = keeping_trust(config, sources, &file, || store.save(&definition))?;
     Ok(saved.path)
 }

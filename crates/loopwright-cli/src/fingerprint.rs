@@ -47,7 +47,25 @@ pub(crate) fn fingerprint(
     root: &Path,
     settings: &[(PathBuf, String)],
 ) -> Result<String, TooManyFiles> {
-    let mut hash = Hash::default();
+    fingerprint_of(root, settings, None)
+}
+
+/// Returns the fingerprint as if there were no such file.
+pub(crate) fn fingerprint_without(
+    root: &Path,
+    settings: &[(PathBuf, String)],
+    file: &Path,
+) -> Result<String, TooManyFiles> {
+    let others: Vec<_> = settings.iter().filter(|(path, _)| path != file).cloned().collect();
+    fingerprint_of(root, &others, Some(file))
+}
+
+fn fingerprint_of(
+    root: &Path,
+    settings: &[(PathBuf, String)],
+    without: Option<&Path>,
+) -> Result<String, TooManyFiles> {
+    let mut hash = Hash { without: without.map(Path::to_path_buf), ..Hash::default() };
     for (path, text) in settings {
         hash.add(path.to_string_lossy().as_bytes());
         hash.add(text.as_bytes());
@@ -69,6 +87,8 @@ struct Hash {
     bytes: u64,
     /// Folders that were read, so that links between them come to an end.
     folders: BTreeSet<PathBuf>,
+    /// A file that is left out.
+    without: Option<PathBuf>,
 }
 
 impl Hash {
@@ -112,6 +132,9 @@ impl Hash {
     }
 
     fn file(&mut self, path: &Path) -> Result<(), TooManyFiles> {
+        if self.without.as_deref() == Some(path) {
+            return Ok(());
+        }
         self.add(path.to_string_lossy().as_bytes());
         let Ok(file) = File::open(path) else {
             self.add(b"unreadable");

@@ -24,7 +24,7 @@ use crate::mcp_servers::{
 };
 use crate::permissions;
 use crate::project::{plain, project_root};
-use crate::project_settings::{MCP_FILE, ProjectSettings};
+use crate::project_settings::{MCP_FILE, ProjectSettings, keeping_trust};
 use crate::render::{count, sanitize_terminal};
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
@@ -240,19 +240,22 @@ fn add(cli: &Cli, args: &McpArgs, typed: &McpAddArgs) -> Result<ExitCode, Comman
     let file = place(&config, &sources, typed.project)?;
     let value = serde_json::to_value(&entry).unwrap_or_default();
     let shown = sanitize_terminal(&plain(&file));
-    let is_added = change(&file, |servers| {
-        let is_new = !servers.servers.contains_key(&typed.name);
-        if is_new {
-            servers.servers.insert(typed.name.clone(), value);
-        }
-        is_new
+    let is_added = keeping_trust(&config, &sources, &file, || {
+        change(&file, |servers| {
+            let is_new = !servers.servers.contains_key(&typed.name);
+            if is_new {
+                servers.servers.insert(typed.name.clone(), value);
+            }
+            is_new
+        })
     })?;
     if !is_added {
         return Err(CommandError::Exists { name: typed.name.clone(), file: shown });
     }
     tell_added(&server);
     console::tell(&format!("added to {shown}"));
-    if typed.project {
+    let is_trusted = ProjectSettings::find(&config, &sources).is_ok_and(|it| it.is_trusted());
+    if typed.project && !is_trusted {
         console::tell("trust it with `loopwright trust`, then test it with `loopwright mcp test`");
     } else {
         console::tell(&format!(
@@ -350,7 +353,10 @@ fn remove(cli: &Cli, args: &McpArgs, typed: &McpRemoveArgs) -> Result<ExitCode, 
     let (sources, config) = configured(cli, &args.workdir, None)?;
     let file = place(&config, &sources, typed.project)?;
     let shown = sanitize_terminal(&plain(&file));
-    if !change(&file, |servers| servers.servers.remove(&typed.name).is_some())? {
+    let is_removed = keeping_trust(&config, &sources, &file, || {
+        change(&file, |servers| servers.servers.remove(&typed.name).is_some())
+    })?;
+    if !is_removed {
         return Err(CommandError::NotThere { name: typed.name.clone(), file: shown });
     }
     console::tell(&format!("removed from {shown}"));

@@ -9,7 +9,9 @@ use loopwright_permissions::SourceKind;
 use loopwright_templates::{DefinitionLoader, DefinitionPaths};
 
 use crate::config::{Config, ConfigSources, Discovery, read_text};
-use crate::fingerprint::{TooManyFiles, fingerprint, named_files, skill_commands};
+use crate::fingerprint::{
+    TooManyFiles, fingerprint, fingerprint_without, named_files, skill_commands,
+};
 use crate::folders::{self, Folder, FoldersError};
 use crate::project::{leads_out, project_root, skill_files};
 
@@ -73,6 +75,10 @@ impl ProjectSettings {
     pub(crate) fn fingerprint(&self) -> Result<&str, &TooManyFiles> {
         let made = self.fingerprint.get_or_init(|| fingerprint(&self.root, &self.files));
         made.as_deref()
+    }
+
+    fn fingerprint_without(&self, file: &Path) -> Option<String> {
+        fingerprint_without(&self.root, &self.files, file).ok()
     }
 
     /// Returns `true` if the user trusts the settings as they are now.
@@ -143,6 +149,33 @@ impl ProjectSettings {
     }
 }
 
+/// Runs a command of the user that changes a file of the project. A project that is trusted before remains trusted if nothing
+/// else has changed meanwhile.
+pub(crate) fn keeping_trust<T, E>(
+    config: &Config,
+    sources: &ConfigSources,
+    file: &Path,
+    change: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    let before = ProjectSettings::find(config, sources).ok().filter(ProjectSettings::is_trusted);
+    let others = before.as_ref().and_then(|it| it.fingerprint_without(file));
+    let changed = change()?;
+    let (Some(before), Some(others)) = (before, others) else { return Ok(changed) };
+    let Ok(after) = ProjectSettings::find(config, sources) else { return Ok(changed) };
+    let Ok(fingerprint) = after.fingerprint() else { return Ok(changed) };
+    // Without a place for the decision, the project is trusted no longer, which a run reports.
+    let is_new = before.folder.trusted.as_deref() != Some(fingerprint);
+    if is_new && after.fingerprint_without(file) == Some(others) {
+        let _kept = folders::update(sources, &before.root, |folder| {
+            // The user may have revoked it meanwhile.
+            if folder.trusted == before.folder.trusted {
+                folder.trusted = Some(fingerprint.to_owned());
+            }
+        });
+    }
+    Ok(changed)
+}
+
 /// Why trust has ended.
 const CHANGED: &str =
     "settings of this project, or files that they run, have changed since they were trusted";
@@ -191,4 +224,35 @@ pub(crate) fn text_of(path: &Path) -> io::Result<String> {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     read_text(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Flags;
+
+    #[test]
+    fn a_file_that_another_program_changes_meanwhile_ends_trust() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap().join("project");
+        std::fs::create_dir_all(root.join(".loopwright/agents")).unwrap();
+        let (home, cwd) = (Some(home.path().into()), root.clone());
+        let sources = ConfigSources { home, cwd, ..ConfigSources::default() };
+        let flags = Flags { workdir: ".".into(), ..Flags::default() };
+        let config = Config::load(flags, &sources).unwrap().config;
+        let project = || ProjectSettings::find(&config, &sources).unwrap();
+        let file = root.join(".loopwright/agents/a.md");
+        let changing = |paths: &[&Path]| {
+            let fingerprint = project().fingerprint().unwrap().to_owned();
+            folders::update(&sources, &project().root, |it| it.trusted = Some(fingerprint))
+                .unwrap();
+            assert!(project().is_trusted());
+            let write = || paths.iter().try_for_each(|path| std::fs::write(path, "x"));
+            keeping_trust(&config, &sources, &file, write).unwrap();
+            project().is_trusted()
+        };
+        let other = root.join(".loopwright/agents/b.md");
+        assert!(changing(&[&file]));
+        assert!(!changing(&[&file, &other]));
+    }
 }

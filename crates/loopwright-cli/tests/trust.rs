@@ -121,3 +121,39 @@ fn an_option_takes_a_list_of_rules_and_one_for_an_unknown_tool_is_reported() {
     run(&world, removing(), &[&ask[..], &["--allowedTools", "Bash(rm a.txt),Edit"]].concat());
     assert!(!is_there(&world));
 }
+
+#[test]
+fn commands_that_the_user_types_keep_the_trust_in_a_project_and_give_none() {
+    let commands: [&[&str]; 4] = [
+        &["agents", "new", "helper"],
+        &["agents", "new", "helper", "--overwrite", "--prompt", "Help."],
+        &["mcp", "add", "--project", "git", "sh", "ci/g.sh"],
+        &["mcp", "remove", "--project", "git"],
+    ];
+    let is_trusted =
+        |world: &World| world.run(&["policy", "show"]).stdout.contains("allow Bash(rm *)");
+    let after_each = |world: &World| {
+        commands.map(|command| {
+            let done = world.run(command);
+            assert_eq!(done.status, 0, "{}", done.stderr);
+            let is_trusted = is_trusted(world);
+            let advises = done.stderr.contains("trust it with `loopwright trust`");
+            assert_eq!(advises, !is_trusted && command.contains(&"add"), "{}", done.stderr);
+            is_trusted
+        })
+    };
+    assert_eq!(after_each(&guarded()), [false; 4]);
+    let trusted = guarded();
+    assert_eq!(trusted.run(&["trust"]).status, 0);
+    assert_eq!(after_each(&trusted), [true; 4]);
+    // What the new settings run is covered.
+    assert!(trusted.run(commands[2]).status == 0 && is_trusted(&trusted));
+    assert!(!is_trusted(&trusted.file("project/ci/g.sh", "exit 3")));
+    let changed = guarded();
+    assert_eq!(changed.run(&["trust"]).status, 0);
+    assert_eq!(after_each(&changed.file("project/.claude/g.sh", "exit 3")), [false; 4]);
+    let revoked = guarded();
+    assert_eq!(revoked.run(&["trust"]).status, 0);
+    assert_eq!(revoked.run(&["trust", "--revoke"]).status, 0);
+    assert_eq!(after_each(&revoked), [false; 4]);
+}
