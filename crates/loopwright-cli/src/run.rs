@@ -211,7 +211,7 @@ impl Asked {
         if !user_skill::is_agent(&defined, name) {
             return None;
         }
-        let delegated = invocation.delegate(name, arguments);
+        let delegated = invocation.delegate(name, arguments).await;
         delegated.inspect_err(|reason| console::warn(reason)).ok()
     }
 }

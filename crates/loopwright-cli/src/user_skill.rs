@@ -105,7 +105,7 @@ impl Invocation<'_> {
     ) -> Invoked {
         let Arguments { text: arguments, typed } = arguments;
         let llm = self.llm(skill);
-        if skill.info.context == SkillContext::Fork && self.can_load(skill.name()) {
+        if skill.info.context == SkillContext::Fork && self.can_load(skill.name()).await {
             let text = forked(skill.name(), arguments);
             return Invoked { text, mentions: typed.to_owned(), llm, skill: None };
         }
@@ -156,7 +156,7 @@ impl Invocation<'_> {
     }
 
     /// Returns `true` if the agent can load a skill of this name: it has the skill and the tool, and no rule denies the call.
-    fn can_load(&self, name: &str) -> bool {
+    async fn can_load(&self, name: &str) -> bool {
         let defined = self.setup.applied.as_ref().map(|it| &it.defined);
         let defined = defined.or(self.setup.own.as_ref());
         let has = |skills: &SkillLibrary| skills.contains(name);
@@ -165,8 +165,9 @@ impl Invocation<'_> {
         }
         let Ok(agent) = self.setup.build(NoopListener) else { return false };
         let arguments = json!({ "skill_name": name });
-        let started = agent.tools().get(LOAD_SKILL).map(|tool| tool.starts(&arguments));
-        started.is_some_and(|started| self.is_allowed(LOAD_SKILL, &arguments, started.as_ref()))
+        let Some(tool) = agent.tools().get(LOAD_SKILL) else { return false };
+        let started = tool.starts(&arguments).await;
+        self.is_allowed(LOAD_SKILL, &arguments, started.as_ref())
     }
 
     /// Returns `true` if no rule denies a call that starts this agent.
@@ -184,13 +185,16 @@ impl Invocation<'_> {
     /// # Errors
     ///
     /// Returns the reason if the task is missing, or the agent cannot start the sub-agent.
-    pub(crate) fn delegate(&self, name: &str, task: Arguments<'_>) -> Result<Invoked, String> {
+    pub(crate) async fn delegate(&self, name: &str, task: Arguments<'_>) -> Result<Invoked, String> {
         if task.text.is_empty() {
             return Err(format!("`/{name}` is an agent; write its task behind the name"));
         }
         let arguments = json!({ "subagent": name, "prompt": task.text });
         let agent = self.setup.build(NoopListener).map_err(|error| error.to_string())?;
-        let started = agent.tools().get(SPAWN).and_then(|tool| tool.starts(&arguments));
+        let started = match agent.tools().get(SPAWN) {
+            Some(tool) => tool.starts(&arguments).await,
+            None => None,
+        };
         let is_allowed = |it: &StartedAgent| self.is_allowed(SPAWN, &arguments, Some(it));
         if !started.as_ref().is_some_and(is_allowed) {
             return Err(format!("the agent of this run cannot start agent `{name}`"));

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use loopwright_core::{
     AgentState, AnyTool, ApprovalRequest, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints,
-    InferenceDecision, OnAsk, Reach, RunEnv, SideEffects, StopSignal, ToolDecision, ToolOutcome,
-    Writes,
+    InferenceDecision, OnAsk, Reach, RunEnv, SideEffects, StartedAgent, StopSignal, ToolDecision,
+    ToolOutcome, Writes,
     messages::{InferenceRequest, ToolCall, ToolSpec, ToolSpecs},
 };
 use loopwright_permissions::{Call, Decision, Mode, Policy};
@@ -76,24 +76,22 @@ impl Rules {
     fn decide(
         &self,
         policy: &Policy,
-        call: &ToolCall,
+        (call, arguments): (&ToolCall, &Value),
+        started: Option<&StartedAgent>,
         state: &AgentState,
         cx: &HookCx<'_>,
     ) -> ToolDecision {
-        // Arguments that cannot be read are refused before the tool runs; until then they name nothing.
-        let arguments = call.parse_arguments().unwrap_or(Value::Null);
         let tool = cx.agent().tools().get(&call.name);
-        let writes = tool.map_or(Writes::Unknown, |tool| tool.writes(&arguments));
-        let started = tool.and_then(|tool| tool.starts(&arguments));
+        let writes = tool.map_or(Writes::Unknown, |tool| tool.writes(arguments));
         let directory = last_directory(state);
-        let mut asked = Call::new(&call.name, &arguments);
+        let mut asked = Call::new(&call.name, arguments);
         if let Some(directory) = &directory {
             asked = asked.with_last_dir(directory);
         }
         if let Writes::Paths(paths) = &writes {
             asked = asked.writing(paths.iter().map(String::as_str));
         }
-        if let Some(agent) = &started {
+        if let Some(agent) = started {
             let skills = agent.skills.iter().map(|skill| &**skill);
             asked = asked.starting_agent(&agent.name).preloading_skills(skills);
         }
@@ -124,7 +122,7 @@ impl Rules {
             // A call of a tool that does not exist is not asked about: it fails.
             Decision::Allow | Decision::Ask => {
                 let declared = tool.filter(|_| !is_decided);
-                let question = declared.and_then(|it| it.approval(|| Cow::Borrowed(&arguments)));
+                let question = declared.and_then(|it| it.approval(|| Cow::Borrowed(arguments)));
                 question.map_or(ToolDecision::Run, |question| self.ask(call, question))
             }
             Decision::Deny => {
@@ -216,6 +214,12 @@ impl Hook for Rules {
         state: &AgentState,
         cx: &HookCx<'_>,
     ) -> Result<ToolDecision, BoxError> {
-        Ok(self.decide(&self.policy(), call, state, cx))
+        // Arguments that cannot be read are refused before the tool runs; until then they name nothing.
+        let arguments = call.parse_arguments().unwrap_or(Value::Null);
+        let started = match cx.agent().tools().get(&call.name) {
+            Some(tool) => tool.starts(&arguments).await,
+            None => None,
+        };
+        Ok(self.decide(&self.policy(), (call, &arguments), started.as_ref(), state, cx))
     }
 }

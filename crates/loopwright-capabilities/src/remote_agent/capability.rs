@@ -121,7 +121,7 @@ struct Handler {
 
 #[async_trait]
 impl ToolHandler for Handler {
-    fn starts(&self, arguments: &Value) -> Option<StartedAgent> {
+    async fn starts(&self, arguments: &Value) -> Option<StartedAgent> {
         Some(StartedAgent::new(arguments["agent"].as_str()?.trim()))
     }
 

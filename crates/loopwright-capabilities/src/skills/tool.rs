@@ -217,6 +217,14 @@ impl LoadSkill {
     }
 
     /// Returns the agent that a skill starts; `None` if it is loaded into the conversation.
+    /// Returns the agent that carries a skill out, and remembers it for the call. Blocks while it reads.
+    fn declare(&self, name: &str) -> Option<StartedAgent> {
+        let skill = self.library.get(name)?;
+        let agent = self.agent_of(&skill);
+        self.lock_declared().insert(skill.name().to_owned(), agent.clone());
+        agent
+    }
+
     fn agent_of(&self, skill: &Skill) -> Option<StartedAgent> {
         let forks = skill.info.context == SkillContext::Fork;
         forks.then(|| started(skill, self.agents.as_deref()))
@@ -368,11 +376,10 @@ impl Tool for LoadSkill {
     }
 
     /// Returns the agent that carries the skill out. The call then starts no other.
-    fn starts(&self, args: &LoadSkillArgs) -> Option<StartedAgent> {
-        let skill = self.library.get(args.loaded()?)?;
-        let agent = self.agent_of(&skill);
-        self.lock_declared().insert(skill.name().to_owned(), agent.clone());
-        agent
+    async fn starts(&self, args: LoadSkillArgs) -> Option<StartedAgent> {
+        let (name, tool) = (args.loaded()?.to_owned(), self.clone());
+        // A call whose skill cannot be read fails.
+        away(move || tool.declare(&name)).await.ok()?
     }
 
     async fn call(&self, args: LoadSkillArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {

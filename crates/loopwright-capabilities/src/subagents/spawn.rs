@@ -233,7 +233,7 @@ struct Handler(SpawnSubagent);
 
 #[async_trait]
 impl ToolHandler for Handler {
-    fn starts(&self, arguments: &Value) -> Option<StartedAgent> {
+    async fn starts(&self, arguments: &Value) -> Option<StartedAgent> {
         let name = arguments["subagent"].as_str()?.trim();
         Some(DefinedAgents::started(&*self.0.agents.find(name).ok()?))
     }

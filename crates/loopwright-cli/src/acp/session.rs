@@ -386,7 +386,7 @@ impl EditorSession {
         let arguments = Arguments { text: arguments, typed };
         let invoked = match skill {
             Some((skill, scope)) => invocation.invoke(&skill, scope, arguments).await,
-            None => match invocation.delegate(name, arguments) {
+            None => match invocation.delegate(name, arguments).await {
                 Ok(invoked) => invoked,
                 Err(reason) => {
                     console::warn(&reason);

@@ -61,7 +61,7 @@ impl ChatSession<'_> {
         };
         let arguments = Arguments { text: &named.arguments, typed: &named.arguments };
         let Some((skill, scope)) = found else {
-            return Some(invocation.delegate(&named.name, arguments));
+            return Some(invocation.delegate(&named.name, arguments).await);
         };
         let invoked = pin!(invocation.invoke(&skill, scope, arguments));
         Some(Ok(until_signal(self.signals.as_mut(), &cancel, invoked).await))

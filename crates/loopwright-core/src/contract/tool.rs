@@ -17,7 +17,7 @@ mod schema_check;
 mod set;
 mod source;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, future::ready, sync::Arc, time::Duration};
 
 use loopwright_messages::{InferenceRequest, InferenceResponse, ToolCall};
 use schemars::JsonSchema;
@@ -128,9 +128,9 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// Returns the agent that a call starts, without running it, so that permission rules for agents apply to the call.
-    /// By default, calls start none.
-    fn starts(&self, _args: &Self::Args) -> Option<StartedAgent> {
-        None
+    /// By default, calls start none. Work that blocks, such as reading a file, belongs on another thread.
+    fn starts(&self, _args: Self::Args) -> impl Future<Output = Option<StartedAgent>> + Send {
+        ready(None)
     }
 
     /// Returns the question to the user if a call needs approval. The loop calls it only if the

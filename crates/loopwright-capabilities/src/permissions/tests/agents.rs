@@ -1,9 +1,13 @@
 //! Rules for agents and skills, about everything that starts an agent.
 
+use std::collections::HashSet;
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 
-use loopwright_agent::{AgentBuilder, AgentDefinition, DefinitionRegistry, UseTools};
+use loopwright_agent::{
+    AgentBuilder, AgentDefinition, DefinitionError, DefinitionRegistry, Definitions, UseTools,
+};
 use loopwright_core::{ApprovalDecision, ExecutionStatus};
 use loopwright_permissions::{Decision, Mode, Policy};
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
@@ -172,4 +176,37 @@ fn a_file_of_a_skill_that_a_rule_denies_is_not_shown() {
     };
     assert_eq!(shown("references/open.md"), (true, false));
     assert_eq!(shown("references/keys.md"), (false, true));
+}
+
+/// Agents that remember the threads on which they were looked up.
+#[derive(Clone, Default)]
+struct Watched(Arc<Mutex<HashSet<ThreadId>>>);
+
+impl Definitions for Watched {
+    fn get(&self, name: &str) -> Result<Arc<AgentDefinition>, DefinitionError> {
+        self.0.lock().unwrap().insert(thread::current().id());
+        agents().get(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        agents().names()
+    }
+}
+
+#[test]
+fn the_agent_of_a_skill_is_not_looked_up_on_the_thread_that_runs_agents() {
+    let watched = Watched::default();
+    let skills = UseSkills::new(library()).with_agents(watched.clone());
+    let agent = AgentBuilder::base()
+        .with(UseLlm::from_model(FakeModel::echo()))
+        .with(skills)
+        .build()
+        .unwrap();
+    let tool = agent.tools().get("load_skill").unwrap();
+    let arguments = load("ship").1;
+    let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let started = tokio.block_on(tool.starts(&arguments)).unwrap();
+    assert_eq!((&*started.name, started.skills.len()), ("deployer", 1));
+    let threads = watched.0.lock().unwrap().clone();
+    assert!(!threads.is_empty() && !threads.contains(&thread::current().id()), "{threads:?}");
 }

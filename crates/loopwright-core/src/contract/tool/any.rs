@@ -53,7 +53,7 @@ pub trait ToolHandler: Send + Sync {
     }
 
     /// Returns the agent that a call starts, without running it; see [`Tool::starts`].
-    fn starts(&self, _arguments: &Value) -> Option<StartedAgent> {
+    async fn starts(&self, _arguments: &Value) -> Option<StartedAgent> {
         None
     }
 
@@ -100,7 +100,7 @@ trait TypedHandler: Send + Sync {
 
     fn writes(&self, arguments: &Value) -> Writes;
 
-    fn starts(&self, arguments: &Value) -> Option<StartedAgent>;
+    async fn starts(&self, arguments: &Value) -> Option<StartedAgent>;
 
     fn approval(&self, arguments: &Value) -> Option<String>;
 }
@@ -122,8 +122,8 @@ impl<T: Tool> TypedHandler for Typed<T> {
     }
 
     /// Arguments that the tool cannot read start no agent: the call fails.
-    fn starts(&self, arguments: &Value) -> Option<StartedAgent> {
-        self.0.starts(&T::Args::deserialize(arguments).ok()?)
+    async fn starts(&self, arguments: &Value) -> Option<StartedAgent> {
+        self.0.starts(T::Args::deserialize(arguments).ok()?).await
     }
 
     /// Arguments that the tool cannot read need no approval: the call fails.
@@ -250,12 +250,12 @@ impl AnyTool {
         }
     }
 
-    /// Returns the agent that a call starts, without running it. May read files, such as that of a skill. Returns `None` if
-    /// the call starts no agent, or the tool runs elsewhere.
-    pub fn starts(&self, arguments: &Value) -> Option<StartedAgent> {
+    /// Returns the agent that a call starts, without running it. May read files, such as that of a skill, on another thread.
+    /// Returns `None` if the call starts no agent, or the tool runs elsewhere.
+    pub async fn starts(&self, arguments: &Value) -> Option<StartedAgent> {
         match &self.0.handler {
-            Handler::Typed(handler) => handler.starts(arguments),
-            Handler::Dynamic(handler) => handler.starts(arguments),
+            Handler::Typed(handler) => handler.starts(arguments).await,
+            Handler::Dynamic(handler) => handler.starts(arguments).await,
             Handler::External(_) | Handler::Withdrawn(_) => None,
         }
     }
