@@ -136,6 +136,7 @@ async fn ask_about_cost(
         return Ok(CostAnswered::Stop);
     };
     let (used, limit) = asked;
+    let session_budget = conversation.setup.session_budget;
     loop {
         console::tell(&format!("? {used} of the {limit} cost limit used"));
         console::tell(&format!("  1 continue up to the limit  2 {limit} more  3 stop"));
@@ -148,9 +149,14 @@ async fn ask_about_cost(
             "1" | "y" | "yes" | "continue" => CostAnswer::Continue,
             "2" | "more" => CostAnswer::More,
             "3" | "n" | "no" | "stop" => CostAnswer::Stop,
-            _ => continue,
+            "" => continue,
+            _ => {
+                input.add_draft(&text);
+                console::tell("answer with 1, 2 or 3; what you typed waits at the prompt");
+                continue;
+            }
         };
-        let left = cost_consent::record(&runtime, id, asked, answer, now()).await?;
+        let left = cost_consent::record(&runtime, id, asked, answer, session_budget, now()).await?;
         return Ok(match answer {
             CostAnswer::Stop => CostAnswered::Stop,
             CostAnswer::Continue | CostAnswer::More => CostAnswered::Continue(left),

@@ -10,7 +10,7 @@ use loopwright_core::{
 use loopwright_sessions::{AgentSession, SessionError, SessionId, SessionRuntime, action_fn};
 use serde::{Deserialize, Serialize};
 
-use crate::session_budget;
+use crate::session_budget::SessionBudget;
 
 /// The source of the signal.
 pub(crate) const SOURCE: &str = "cost_consent";
@@ -73,6 +73,7 @@ pub(crate) async fn record(
     id: &SessionId,
     (used, limit): (Cost, Cost),
     decision: CostAnswer,
+    session_budget: SessionBudget,
     at: Timestamp,
 ) -> Result<Option<Cost>, SessionError> {
     let left = limit.saturating_sub(used);
@@ -83,7 +84,7 @@ pub(crate) async fn record(
         state = set(state, &DECISIONS, &decisions);
         match decision {
             CostAnswer::Continue => state = set(state, &AGREED, &left),
-            CostAnswer::More => state = session_budget::raise(state, limit),
+            CostAnswer::More => state = session_budget.raise(state, limit),
             CostAnswer::Stop => {}
         }
         Ok(session.with_state(state))

@@ -176,6 +176,17 @@ impl Input {
         }
     }
 
+    /// Adds a text to the one that waits at the prompt.
+    pub(crate) fn add_draft(&mut self, text: &str) {
+        if let Self::Terminal(line) = self {
+            let draft = &mut line.ahead.draft;
+            if !draft.is_empty() {
+                draft.push('\n');
+            }
+            draft.push_str(text);
+        }
+    }
+
     /// Returns the pasted images and documents that a text names.
     pub(crate) fn pasted_media(&self, text: &str) -> PastedMedia {
         match self {

@@ -17,19 +17,14 @@ pub const SOURCE: &str = "session_budget";
 /// Limits that were typed; they hold for all later turns of the session.
 const TYPED: Key<Budget> = Key::session("cli", "session_budget");
 
-/// Returns the edit that forgets the limits which were typed for a session, if it has some.
-pub(crate) fn forget(state: &AgentState) -> Option<Edit> {
-    state.get(&TYPED).map(|_| Edit::Set(TYPED.slot(), None))
-}
+/// What the user has added to the cost limit of a session.
+const RAISED: Key<Cost> = Key::session("cli", "session_budget_raised");
 
-/// Raises the cost limit that was typed for a session.
-pub(crate) fn raise(state: AgentState, by: Cost) -> AgentState {
-    let Some(mut kept) = state.get(&TYPED).filter(|it| it.cost.is_some()) else { return state };
-    kept.cost = kept.cost.map(|cost| cost + by);
-    match serde_json::to_value(kept) {
-        Ok(value) => state.edit(Edit::Set(TYPED.slot(), Some(value))),
-        Err(_) => state,
-    }
+/// Returns the edits that forget the limits which were typed for a session, and what was added to them.
+pub(crate) fn forget(state: &AgentState) -> impl Iterator<Item = Edit> + use<> {
+    let typed = state.get(&TYPED).map(|_| Edit::Set(TYPED.slot(), None));
+    let raised = state.get(&RAISED).map(|_| Edit::Set(RAISED.slot(), None));
+    typed.into_iter().chain(raised)
 }
 
 /// Keeps a session within what it may use across all its turns: a turn is given what is left, and no step begins once
@@ -48,13 +43,29 @@ impl SessionBudget {
         Self { typed: budget(limits, true), configured: budget(limits, false) }
     }
 
-    /// Keeps the limits that were typed in the session.
+    /// Raises the cost limit of a session, if it has one.
+    pub(crate) fn raise(&self, state: AgentState, by: Cost) -> AgentState {
+        if self.limits(&state).cost.is_none() {
+            return state;
+        }
+        let raised = state.get(&RAISED).unwrap_or(Cost::ZERO) + by;
+        match serde_json::to_value(raised) {
+            Ok(value) => state.edit(Edit::Set(RAISED.slot(), Some(value))),
+            Err(_) => state,
+        }
+    }
+
+    /// Keeps the limits that were typed in the session. A cost limit that was not typed before replaces what was added to the
+    /// earlier one.
     #[must_use]
     pub fn keep(&self, state: AgentState) -> AgentState {
         if self.typed.is_unlimited() {
             return state;
         }
-        let kept = over(&self.typed, &state.get(&TYPED).unwrap_or_default());
+        let before = state.get(&TYPED).unwrap_or_default();
+        let kept = over(&self.typed, &before);
+        let is_raised = kept.cost != before.cost && state.get(&RAISED).is_some();
+        let state = if is_raised { state.edit(Edit::Set(RAISED.slot(), None)) } else { state };
         match serde_json::to_value(kept) {
             Ok(value) => state.edit(Edit::Set(TYPED.slot(), Some(value))),
             Err(_) => state,
@@ -74,7 +85,9 @@ impl SessionBudget {
 
     fn limits(&self, state: &AgentState) -> Budget {
         let typed = over(&state.get(&TYPED).unwrap_or_default(), &self.typed);
-        over(&typed, &self.configured)
+        let limits = over(&typed, &self.configured);
+        let raised = state.get(&RAISED).unwrap_or(Cost::ZERO);
+        Budget { cost: limits.cost.map(|it| it + raised), ..limits }
     }
 
     fn signal(&self, state: &AgentState, env: &RunEnv) -> Option<StopSignal> {

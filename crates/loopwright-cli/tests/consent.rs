@@ -189,13 +189,24 @@ fn a_command_and_a_webhook_of_the_user_are_told_that_a_job_of_a_worker_waits() {
 /// The status of a turn that has used 350 of 430 millionths of a dollar after five steps, how often the model was called, and what
 /// the session has on record of the answer.
 fn near_the_limit(answer: &'static str) -> (i32, usize, Value) {
-    let prices = "[models.'openai-compatible/test']\nprices = { input = 0, output = 7 }";
+    near_a_limit(answer, "", &["--max-cost", "0.00043"])
+}
+
+/// The world of a model with prices, whose user has other settings, too, and the answers of the model.
+fn priced(settings: &str) -> (World, Vec<Reply>) {
+    let prices = "[models.'openai-compatible/test']\nprices = { input = 0, output = 7 }\n";
+    let config = format!("{prices}{settings}");
     let world =
-        World::new().env("TERM", "xterm-256color").file(".config/loopwright/config.toml", prices);
+        World::new().env("TERM", "xterm-256color").file(".config/loopwright/config.toml", &config);
     let mut answers = vec![streamed_tool("", "list_dir", &json!({})); 5];
     answers.push(streamed("Done.", "stop"));
+    (world, answers)
+}
+
+fn near_a_limit(answer: &'static str, settings: &str, options: &[&str]) -> (i32, usize, Value) {
+    let (world, answers) = priced(settings);
     let server = Server::start(answers);
-    let line = [&MODEL[..], &[&server.url, "--max-cost", "0.00043", "Go."]].concat();
+    let line = [&MODEL[..], &[&server.url], options, &["Go."]].concat();
     let shown = "cost limit used";
     let seen = Terminal::new(100).typing(shown, answer).run(&world, &line);
     let listed: Value =
@@ -211,6 +222,37 @@ fn an_attended_turn_asks_at_four_fifths_of_its_cost_limit_and_the_answer_is_on_r
     assert_eq!(near_the_limit("1"), (0, 6, json!("continue")));
     assert_eq!(near_the_limit("2"), (0, 6, json!("more")));
     assert_eq!(near_the_limit("3"), (6, 5, json!("stop")));
+}
+
+#[test]
+fn more_raises_the_cost_limit_of_the_session_wherever_it_comes_from() {
+    let configured = "[limits.session]\ncost = 0.00043\n";
+    for (settings, options) in [("", &["--max-session-cost", "0.00043"][..]), (configured, &[])] {
+        let more = near_a_limit("2", settings, options);
+        assert_eq!(more, (0, 6, json!("more")), "{settings}{options:?}");
+        let stopped = near_a_limit("3", settings, options);
+        assert_eq!(stopped, (6, 5, json!("stop")), "{settings}{options:?}");
+    }
+}
+
+#[test]
+fn what_is_typed_in_place_of_an_answer_about_the_cost_waits_at_the_prompt() {
+    let (world, mut answers) = priced("");
+    answers.push(streamed("Hello.", "stop"));
+    let server = Server::start(answers);
+    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
+    let line = [&model[..], &["--max-cost", "0.00043"]].concat();
+    let terminal = Terminal::new(100)
+        .typing("/help for help", "Go.")
+        .typing("cost limit used", "Then greet me.")
+        .typing("waits at the prompt", "2")
+        .pressing("Done.", "\r")
+        .typing("Hello.", "/quit");
+    let seen = terminal.run(&world, &line);
+    let heard = server.heard();
+    let last = heard.last().unwrap().1.to_string();
+    assert_eq!((seen.status, heard.len()), (0, 7), "{}", seen.text());
+    assert!(last.contains("Then greet me."), "{last}");
 }
 
 #[test]
