@@ -34,9 +34,9 @@ pub(crate) enum ClipboardError {
     /// A program took too long.
     #[error("`{0}` did not print the clipboard within {seconds} seconds", seconds = PATIENCE.as_secs())]
     Slow(&'static str),
-    /// The image is too large.
-    #[error(transparent)]
-    TooLarge(#[from] MediaError),
+    /// The image is too large, or not whole.
+    #[error("the image in the clipboard cannot be attached: {0}")]
+    Unusable(#[from] MediaError),
 }
 
 /// Reads the image in the clipboard. Blocks until a program of the desktop has printed it.

@@ -33,9 +33,9 @@ pub enum AttachError {
         /// The file.
         path: PathBuf,
     },
-    /// It is too large.
+    /// It is too large, or not whole.
     #[error("cannot attach {}", path.display())]
-    TooLarge {
+    Unusable {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -61,7 +61,7 @@ pub(crate) fn read(path: &Path) -> Result<Part, AttachError> {
     match limits.read(&path.to_string_lossy(), bytes) {
         Ok(Some(media)) => Ok(media.part),
         Ok(None) => Err(AttachError::Kind { path }),
-        Err(source) => Err(AttachError::TooLarge { path, source }),
+        Err(source) => Err(AttachError::Unusable { path, source }),
     }
 }
 

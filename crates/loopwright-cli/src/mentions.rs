@@ -104,6 +104,9 @@ mod tests {
 
     use super::*;
 
+    /// A PNG of one pixel.
+    const PNG: &[u8] = b"\x89\x50\x4e\x47\x0d\x0a\x1a\x0a\x00\x00\x00\x0d\x49\x48\x44\x52\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00\x3a\x7e\x9b\x55\x00\x00\x00\x0a\x49\x44\x41\x54\x78\x9c\x63\x60\x00\x00\x00\x02\x00\x01\x48\xaf\xa4\x71\x00\x00\x00\x00\x49\x45\x4e\x44\xae\x42\x60\x82";
+
     #[test]
     fn a_quoted_path_can_have_spaces() {
         let home = tempfile::tempdir().unwrap();
@@ -123,12 +126,13 @@ mod tests {
         fs::create_dir_all(root.join("src")).unwrap();
         fs::write(root.join("src/a.rs"), "fn a() {}").unwrap();
         fs::write(root.join("b.bin"), [0, 159, 146, 150]).unwrap();
-        fs::write(root.join("c.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+        fs::write(root.join("c.png"), PNG).unwrap();
+        fs::write(root.join("e.png"), &PNG[..40]).unwrap();
         fs::write(root.join("d.pdf"), b"%PDF-1.7").unwrap();
         fs::write(home.path().join("secret"), "secret").unwrap();
         symlink(home.path().join("secret"), root.join("link")).unwrap();
         let root = WorkspaceRoot::new(&root);
-        let said = "Look at @src/a.rs, @src/a.rs, @c.png, @d.pdf and @b.bin, not @nobody or a@b.c or @../secret or @link.";
+        let said = "Look at @src/a.rs, @src/a.rs, @c.png, @d.pdf, @e.png and @b.bin, not @nobody or a@b.c or @../secret or @link.";
         let attached = attach(said, said, &root);
         assert_eq!(attached.files, ["src/a.rs", "c.png", "d.pdf"]);
         let kinds = attached.media.iter().map(|it| match it.content() {
@@ -143,7 +147,10 @@ mod tests {
         assert_eq!(without_files(&attached.text), said);
         let said = "What does </file> mean?\n\n<file path=\"a\"> is not";
         assert_eq!(without_files(said), said);
-        assert_eq!(attached.notes.len(), 1, "{:?}", attached.notes);
-        assert!(attached.notes[0].starts_with("b.bin was not attached"), "{:?}", attached.notes);
+        let notes: Vec<&str> = attached.notes.iter().map(String::as_str).collect();
+        let [truncated, binary] = &notes[..] else { panic!("{notes:?}") };
+        let reason = "e.png was not attached: `e.png` cannot be shown as an image: it is truncated: the end of the PNG image is missing";
+        assert_eq!(*truncated, reason);
+        assert!(binary.starts_with("b.bin was not attached"), "{binary}");
     }
 }

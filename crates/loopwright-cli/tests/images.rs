@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::server::{Server, streamed, streamed_tool};
 use crate::world::{Done, World};
 
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+const PNG: &[u8] = b"\x89\x50\x4e\x47\x0d\x0a\x1a\x0a\x00\x00\x00\x0d\x49\x48\x44\x52\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00\x3a\x7e\x9b\x55\x00\x00\x00\x0a\x49\x44\x41\x54\x78\x9c\x63\x60\x00\x00\x00\x02\x00\x01\x48\xaf\xa4\x71\x00\x00\x00\x00\x49\x45\x4e\x44\xae\x42\x60\x82";
 
 /// A project with an image, a document and a text.
 fn world() -> World {
@@ -29,7 +29,7 @@ fn run(world: &World, server: &Server, options: &[&str]) -> Done {
 }
 
 fn image() -> Value {
-    json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}})
+    json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="}})
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn what_the_agent_reads_is_shown_to_models_that_can_see() {
         server.request()["messages"].to_string()
     };
     let (seen, blind) = (read(&world()), read(&blind()));
-    assert!(seen.contains("data:image/png;base64,iVBORw0KGgo="), "{seen}");
+    assert!(seen.contains("data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="), "{seen}");
     assert!(blind.contains("[image: omitted, because this model"), "{blind}");
     assert!(!blind.contains("base64"), "{blind}");
 }
@@ -101,4 +101,31 @@ fn an_image_that_is_named_in_chat_is_attached() {
     let content = server.request()["messages"][1]["content"].clone();
     assert_eq!(content, json!([{"type": "text", "text": "What is @a.png?"}, image()]));
     assert!(done.stderr.contains("attached: a.png"), "{}", done.stderr);
+}
+
+#[test]
+fn a_truncated_image_is_named_with_the_reason_and_the_run_goes_on() {
+    let reason = "it is truncated: the end of the PNG image is missing";
+    let broken = || {
+        let world = world();
+        fs::write(world.path("project/t.png"), &PNG[..40]).unwrap();
+        world
+    };
+    let server = Server::start([]);
+    let done = run(&broken(), &server, &["--image", "t.png"]);
+    assert_eq!(done.status, 2, "{}", done.stderr);
+    assert!(done.stderr.contains("cannot attach t.png"), "{}", done.stderr);
+    assert!(done.stderr.contains(reason), "{}", done.stderr);
+    let call = streamed_tool("", "read_file", &json!({"path": "t.png"}));
+    let server = Server::start([call, streamed("I see.", "stop")]);
+    let done = run(&broken(), &server, &[]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let told = server.heard().pop().unwrap().1["messages"].to_string();
+    assert!(told.contains(&format!("`t.png` cannot be shown as an image: {reason}")), "{told}");
+    let server = Server::start([streamed("I see.", "stop")]);
+    let line = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
+    let done = broken().run_with(&line, "What is @t.png?\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("t.png was not attached"), "{}", done.stderr);
+    assert!(done.stderr.contains(reason), "{}", done.stderr);
 }

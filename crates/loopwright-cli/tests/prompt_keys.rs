@@ -16,7 +16,7 @@ const CTRL_D: &str = "\u{4}";
 const CTRL_R: &str = "\u{12}";
 const SHIFT_TAB: &str = "\u{1b}[Z";
 const CTRL_V: &str = "\u{16}";
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+const PNG: &[u8] = b"\x89\x50\x4e\x47\x0d\x0a\x1a\x0a\x00\x00\x00\x0d\x49\x48\x44\x52\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00\x3a\x7e\x9b\x55\x00\x00\x00\x0a\x49\x44\x41\x54\x78\x9c\x63\x60\x00\x00\x00\x02\x00\x01\x48\xaf\xa4\x71\x00\x00\x00\x00\x49\x45\x4e\x44\xae\x42\x60\x82";
 
 /// A status line that takes a second. Meanwhile, no prompt is open.
 const SLOW: &str = "[chat]\nstatus_line = \"sleep 1; echo ready\"\n";
@@ -93,7 +93,7 @@ fn lines_that_are_pasted_together_while_the_agent_works_are_one_message() {
 }
 
 fn image() -> Value {
-    json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}})
+    json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="}})
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn with_clipboard(world: World, script: &str) -> World {
 #[test]
 fn ctrl_v_attaches_the_image_in_the_clipboard() {
     let server = Server::start([streamed("A dot.", "stop")]);
-    let script = "#!/bin/sh\n[ \"$*\" = '--no-newline --type image/png' ] && printf '\\211PNG\\r\\n\\032\\n'\n";
+    let script = "#!/bin/sh\n[ \"$*\" = '--no-newline --type image/png' ] && printf '\\211\\120\\116\\107\\015\\012\\032\\012\\000\\000\\000\\015\\111\\110\\104\\122\\000\\000\\000\\001\\000\\000\\000\\001\\010\\000\\000\\000\\000\\072\\176\\233\\125\\000\\000\\000\\012\\111\\104\\101\\124\\170\\234\\143\\140\\000\\000\\000\\002\\000\\001\\110\\257\\244\\161\\000\\000\\000\\000\\111\\105\\116\\104\\256\\102\\140\\202'\n";
     let world = with_clipboard(chatting(&server), script);
     let terminal = Terminal::new(80)
         .editing("/help for help", &format!("What is {CTRL_V}"))

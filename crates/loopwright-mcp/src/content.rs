@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use loopwright_core::ToolOutput;
-use loopwright_core::messages::{Content, Media, MediaSource, Part};
+use loopwright_core::messages::{Content, Media, MediaSource, Part, Picture};
 use rmcp::model::{CallToolResult, ContentBlock, PromptMessage, Resource, ResourceContents, Role};
 use serde_json::Value;
 
@@ -15,6 +15,9 @@ const MAX_TEXT: usize = 400_000;
 
 /// Base64 characters of a picture that the model is shown: 5 MiB.
 const MAX_IMAGE: usize = 7 << 20;
+
+/// The most pixels of an edge that providers accept.
+const MAX_EDGE: u32 = 8_000;
 
 /// Pictures, files and recordings of one result.
 const MAX_IMAGES: usize = 20;
@@ -139,16 +142,24 @@ impl Writer {
         }
     }
 
+    /// Adds a picture under the type that it has, whatever the server says.
     fn image(&mut self, mime: &str, data: String) {
-        let is_shown = matches!(mime, "image/png" | "image/jpeg" | "image/gif" | "image/webp")
-            && data.len() <= MAX_IMAGE
-            && self.images < MAX_IMAGES
-            && is_base64(&data);
-        if is_shown {
-            self.images += 1;
-            self.parts.push(Part::image(mime, data));
-        } else {
-            self.omitted("image", mime, &data);
+        if data.len() > MAX_IMAGE || self.images >= MAX_IMAGES || !is_base64(&data) {
+            return self.omitted("image", mime, &data);
+        }
+        let picture = BASE64_STANDARD.decode(&data).map_err(|error| error.to_string());
+        let picture = picture.and_then(|it| Picture::of(&it).map_err(|error| error.to_string()));
+        let size = picture.as_ref().ok().and_then(|it| it.pixels);
+        match (picture, size) {
+            (Ok(_), Some((width, height))) if width.max(height) > MAX_EDGE => {
+                let reason = format!("it has {width}×{height} pixels, which are too many");
+                self.omitted_because("image", mime, &data, &reason);
+            }
+            (Ok(picture), _) => {
+                self.images += 1;
+                self.parts.push(Part::image(picture.mime, data));
+            }
+            (Err(reason), _) => self.omitted_because("image", mime, &data, &reason),
         }
     }
 
@@ -168,6 +179,12 @@ impl Writer {
     fn omitted(&mut self, kind: &str, mime: &str, base64: &str) {
         let bytes = base64.len() / 4 * 3;
         self.text(&format!("[{kind} of type {}, {bytes} bytes, was omitted]", text::line(mime)));
+    }
+
+    fn omitted_because(&mut self, kind: &str, mime: &str, base64: &str, reason: &str) {
+        let bytes = base64.len() / 4 * 3;
+        let mime = text::line(mime);
+        self.text(&format!("[{kind} of type {mime}, {bytes} bytes, was omitted: {reason}]"));
     }
 
     fn link(&mut self, link: &Resource) {
@@ -231,6 +248,28 @@ mod tests {
 
     use super::*;
 
+    /// A PNG of one pixel.
+    const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==";
+
+    #[test]
+    fn a_picture_that_no_provider_accepts_is_omitted_with_the_reason() {
+        let text = BASE64_STANDARD.encode("no picture");
+        let truncated = BASE64_STANDARD.encode(&BASE64_STANDARD.decode(PNG).unwrap()[..40]);
+        let mut huge = BASE64_STANDARD.decode(PNG).unwrap();
+        huge[17] = 1;
+        let huge = BASE64_STANDARD.encode(huge);
+        let image = |data: &str| json!({"type": "image", "data": data, "mimeType": "image/png"});
+        let content = json!({"content": [image(&text), image(&truncated), image(&huge)]});
+        let output = output(result(content), None).unwrap();
+        let texts: Vec<_> = output.content.iter().map(|it| it.as_text().unwrap()).collect();
+        let expect = [
+            "[image of type image/png, 12 bytes, was omitted: it is not a PNG, JPEG, GIF or WebP image]",
+            "[image of type image/png, 42 bytes, was omitted: it is truncated: the end of the PNG image is missing]",
+            "[image of type image/png, 69 bytes, was omitted: it has 65537×1 pixels, which are too many]",
+        ];
+        assert_eq!(texts, expect);
+    }
+
     fn result(value: Value) -> CallToolResult {
         serde_json::from_value(value).unwrap()
     }
@@ -239,7 +278,7 @@ mod tests {
     fn every_kind_of_content_reaches_the_model() {
         let result = result(json!({"content": [
             {"type": "text", "text": "hello"},
-            {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+            {"type": "image", "data": PNG, "mimeType": "image/jpeg"},
             {"type": "image", "data": "not base64", "mimeType": "image/png"},
             {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
             {"type": "resource_link", "uri": "file:///a", "name": "a", "mimeType": "text/plain"},
@@ -256,7 +295,7 @@ mod tests {
             let (mime, name) = (mime.into(), name.map(Into::into));
             Part::new(Content::Document(Media { mime, source, name }))
         };
-        assert_eq!(output.content[1], Part::image("image/png", "aGk="));
+        assert_eq!(output.content[1], Part::image("image/png", PNG));
         assert_eq!(output.content[3], media("audio/wav", None));
         assert_eq!(output.content[6], media("application/pdf", Some("c.pdf")));
         let text = output.to_text();

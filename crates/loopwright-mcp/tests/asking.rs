@@ -96,7 +96,13 @@ async fn a_server_passes_calls_results_and_tools_to_the_model_and_gets_its_calls
     assert_eq!(request.tool_choice, ToolChoice::Required);
     assert_eq!(request.tools.iter().map(|it| &*it.name).collect::<Vec<_>>(), ["look"]);
     let turns: Vec<_> = request.prompt.stable().collect();
-    let question = [Part::text("How warm is it?"), Part::image("image/png", "aGk=")];
+    let question = [
+        Part::text("How warm is it?"),
+        Part::image(
+            "image/png",
+            "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==",
+        ),
+    ];
     assert_eq!(turns[0].message().parts(), question);
     let TurnBody::ToolExchange(exchange) = turns[1].body() else { panic!("{turns:?}") };
     let looked = ToolCall::new("one", "look", json!({"place": "here"}).to_string());

@@ -39,7 +39,16 @@ async fn a_resource_is_read_as_text_and_pictures_and_the_rest_is_named() {
     assert_eq!(text, [Part::text("[resource note:///one]\ntext of note:///one")]);
     let picture = client.read_resource("note:///picture").await.unwrap();
     let zip = "[resource note:///picture of type application/zip, 3 bytes, was omitted]";
-    assert_eq!(picture, [Part::image("image/png", "aGk="), Part::text(zip)]);
+    assert_eq!(
+        picture,
+        [
+            Part::image(
+                "image/png",
+                "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+            ),
+            Part::text(zip)
+        ]
+    );
     let gone = client.read_resource("note:///gone").await.unwrap_err().to_string();
     assert!(gone.contains("no such\\u{1b}[2J note"), "{gone}");
 }

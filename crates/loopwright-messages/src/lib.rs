@@ -10,6 +10,7 @@
 mod ids;
 mod usage;
 mod part;
+mod picture;
 mod tool;
 mod message;
 mod encoded;
@@ -31,6 +32,7 @@ pub use crate::{
     },
     message::{Message, ModelOrigin, Role},
     part::{Content, Media, MediaSource, Part, ProviderPayload},
+    picture::{Picture, PictureError, PictureFormat},
     prompt::{CacheBreak, Prompt, Selected, Selection, ToolCallFormat},
     sections::{SectionName, Sections},
     tool::{ToolCall, ToolResult, ToolSpec, ToolSpecs},

@@ -4,6 +4,7 @@ use std::io;
 
 use rustix::io::Errno;
 
+use crate::files::media::MediaError;
 use crate::files::shown::Size;
 
 /// An error of a file tool. The model reads it, so each message names a remedy.
@@ -71,6 +72,14 @@ pub enum FileError {
         kind: &'static str,
         /// The remedy.
         remedy: &'static str,
+    },
+    /// The file is an image that cannot be shown.
+    #[error("`{path}` cannot be shown as an image: {reason}")]
+    Picture {
+        /// The path as the model wrote it.
+        path: String,
+        /// The reason.
+        reason: MediaError,
     },
     /// The file is larger than the tool allows.
     #[error("`{path}` has {bytes}, more than the limit of {limit}; {remedy}")]

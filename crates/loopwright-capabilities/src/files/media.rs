@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use loopwright_core::messages::{Content, Media, MediaSource, Part};
+use loopwright_core::messages::{Content, Media, MediaSource, Part, Picture, PictureError};
 
 use crate::files::shown::Size;
 use crate::files::sniff::{self, Kind};
@@ -46,16 +46,37 @@ pub struct ReadMedia {
 
 /// A picture or document cannot be shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} of {size} is larger than the limit of {limit}; {remedy}")]
-pub struct MediaError {
-    what: &'static str,
-    pub(super) size: Size,
-    pub(super) limit: Size,
-    pub(super) remedy: &'static str,
+#[non_exhaustive]
+pub enum MediaError {
+    /// It is too large.
+    #[error("{what} of {size} is larger than the limit of {limit}; {remedy}")]
+    TooLarge {
+        /// What it is.
+        what: &'static str,
+        /// The size.
+        size: Size,
+        /// The maximum size.
+        limit: Size,
+        /// The remedy.
+        remedy: &'static str,
+    },
+    /// The picture is not whole.
+    #[error("{0}")]
+    Broken(PictureError),
+    /// The picture has too many pixels to be scaled down.
+    #[error(
+        "it has {width}×{height} pixels, which are too many; make a smaller image of it with a command"
+    )]
+    Endless {
+        /// The width.
+        width: u32,
+        /// The height.
+        height: u32,
+    },
 }
 
 /// A picture that fits.
-struct Picture {
+struct FittingPicture {
     mime: &'static str,
     bytes: Vec<u8>,
     /// The pixels, if it was scaled down.
@@ -80,7 +101,7 @@ impl MediaLimits {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file is too large.
+    /// Returns an error if the file is too large, or a picture that is not whole.
     pub fn read(&self, name: &str, bytes: Vec<u8>) -> Result<Option<ReadMedia>, MediaError> {
         match sniff::kind(&bytes[..bytes.len().min(sniff::WINDOW)]) {
             Kind::Image(mime) => self.picture(mime, bytes).map(Some),
@@ -95,14 +116,20 @@ impl MediaLimits {
         bytes: Vec<u8>,
     ) -> Result<ReadMedia, MediaError> {
         let size = Size(bytes.len() as u64);
-        let Some(picture) = self.fitting(mime, bytes) else {
+        // What is not read as a whole is too large.
+        let pixels = if size.0 > self.max_file_bytes() {
+            None
+        } else {
+            Picture::of(&bytes).map_err(MediaError::Broken)?.pixels
+        };
+        let has_room = size.0 <= self.image_bytes;
+        let Some(picture) = self.fitting(mime, bytes, pixels) else {
+            if let Some((width, height)) = pixels.filter(|_| has_room) {
+                return Err(MediaError::Endless { width, height });
+            }
             let remedy = "make a smaller image of it with a command";
-            return Err(MediaError {
-                what: "a picture",
-                size,
-                limit: Size(self.image_bytes),
-                remedy,
-            });
+            let limit = Size(self.image_bytes);
+            return Err(MediaError::TooLarge { what: "a picture", size, limit, remedy });
         };
         let caption = match picture.scaled {
             Some((width, height)) => format!("{mime}, {size}, scaled down to {width}×{height}"),
@@ -113,13 +140,27 @@ impl MediaLimits {
     }
 
     #[cfg(feature = "images")]
-    fn fitting(&self, mime: &'static str, bytes: Vec<u8>) -> Option<Picture> {
-        scale::fitting(mime, bytes, self)
+    fn fitting(
+        &self,
+        mime: &'static str,
+        bytes: Vec<u8>,
+        pixels: Option<(u32, u32)>,
+    ) -> Option<FittingPicture> {
+        scale::fitting(mime, bytes, pixels, self)
     }
 
     #[cfg(not(feature = "images"))]
-    fn fitting(&self, mime: &'static str, bytes: Vec<u8>) -> Option<Picture> {
-        (bytes.len() as u64 <= self.image_bytes).then_some(Picture { mime, bytes, scaled: None })
+    fn fitting(
+        &self,
+        mime: &'static str,
+        bytes: Vec<u8>,
+        _pixels: Option<(u32, u32)>,
+    ) -> Option<FittingPicture> {
+        (bytes.len() as u64 <= self.image_bytes).then_some(FittingPicture {
+            mime,
+            bytes,
+            scaled: None,
+        })
     }
 
     pub(super) fn document(
@@ -131,7 +172,7 @@ impl MediaLimits {
         let (size, limit) = (Size(bytes.len() as u64), Size(self.document_bytes));
         if size.0 > limit.0 {
             let remedy = "extract the pages that matter, or their text, with a command";
-            return Err(MediaError { what: "a document", size, limit, remedy });
+            return Err(MediaError::TooLarge { what: "a document", size, limit, remedy });
         }
         let name = name.rsplit('/').next().filter(|it| !it.is_empty()).map(Arc::from);
         let source = MediaSource::Base64(STANDARD.encode(bytes).into());

@@ -158,11 +158,14 @@ impl Source<'_> {
         read.map_err(|error| FileError::of(self.path, error))?;
         let whole = Size(self.metadata.len());
         let path = || self.path.to_owned();
-        let shown = show(limits, self.path, bytes).map_err(|error| FileError::TooLarge {
-            path: path(),
-            bytes: Size(whole.0.max(error.size.0)),
-            limit: error.limit,
-            remedy: error.remedy,
+        let shown = show(limits, self.path, bytes).map_err(|error| match error {
+            MediaError::TooLarge { size, limit, remedy, .. } => FileError::TooLarge {
+                path: path(),
+                bytes: Size(whole.0.max(size.0)),
+                limit,
+                remedy,
+            },
+            reason => FileError::Picture { path: path(), reason },
         })?;
         let caption = format!("{} ({})", self.path, shown.caption);
         Ok(ToolOutput::from_parts([Part::text(caption), shown.part]))

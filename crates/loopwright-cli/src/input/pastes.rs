@@ -172,6 +172,9 @@ fn text_word(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
+    /// A PNG of one pixel.
+    const PNG: &[u8] = b"\x89\x50\x4e\x47\x0d\x0a\x1a\x0a\x00\x00\x00\x0d\x49\x48\x44\x52\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00\x3a\x7e\x9b\x55\x00\x00\x00\x0a\x49\x44\x41\x54\x78\x9c\x63\x60\x00\x00\x00\x02\x00\x01\x48\xaf\xa4\x71\x00\x00\x00\x00\x49\x45\x4e\x44\xae\x42\x60\x82";
+
     #[test]
     fn a_long_paste_is_a_word_until_it_is_opened() {
         let pastes = Pastes::default();
@@ -198,7 +201,7 @@ mod tests {
             std::fs::write(&path, content).unwrap();
             path.to_str().unwrap().to_owned()
         };
-        let image = file("a b.png", b"\x89PNG\r\n\x1a\n");
+        let image = file("a b.png", PNG);
         let document = file("c.pdf", b"%PDF-1.7");
         let text = file("d.txt", b"text");
         let pastes = Pastes::default();

@@ -437,7 +437,7 @@ fn resources(id: &Value, method: &str, params: &Value) {
         }
         ("resources/read", _) => match params["uri"].as_str() {
             Some("note:///picture") => json!({"contents": [
-                {"uri": "note:///picture", "mimeType": "image/png", "blob": "aGk="},
+                {"uri": "note:///picture", "mimeType": "image/png", "blob": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="},
                 {"uri": "note:///picture", "mimeType": "application/zip", "blob": "aGk="},
             ]}),
             Some("note:///gone") => return error(id, -32002, "no such\u{1b}[2J note"),

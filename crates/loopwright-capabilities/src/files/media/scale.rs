@@ -7,27 +7,34 @@ use image::{
     DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits, imageops::FilterType,
 };
 
-use super::{MediaLimits, Picture};
+use super::{FittingPicture, MediaLimits};
 
 /// The most memory that a picture may take while it is decoded.
 const MAX_MEMORY: u64 = 512 << 20;
 
+/// The most pixels of an edge that providers accept.
+const MAX_EDGE: u32 = 8_000;
+
 /// How good a JPEG is that a picture is made into, of 100.
 const QUALITY: u8 = 85;
 
-/// Returns a picture as it is if it fits, else one that was scaled down. `None` if it cannot be read, and is too large as it is.
-pub(super) fn fitting(mime: &'static str, bytes: Vec<u8>, limits: &MediaLimits) -> Option<Picture> {
+/// Returns a picture as it is if it fits, else one that was scaled down. `None` if it cannot be scaled down, and has too many bytes
+/// or pixels as it is.
+pub(super) fn fitting(
+    mime: &'static str,
+    bytes: Vec<u8>,
+    known: Option<(u32, u32)>,
+    limits: &MediaLimits,
+) -> Option<FittingPicture> {
     let has_room = bytes.len() as u64 <= limits.image_bytes;
-    let is_small = match pixels(&bytes) {
-        Some((width, height)) => width.max(height) <= limits.image_edge,
-        // The provider may know better.
-        None => true,
-    };
-    if has_room && is_small {
-        return Some(Picture { mime, bytes, scaled: None });
+    let edge = known.or_else(|| pixels(&bytes)).map(|(width, height)| width.max(height));
+    // The provider may know the size where it is not known here.
+    if has_room && edge.is_none_or(|edge| edge <= limits.image_edge) {
+        return Some(FittingPicture { mime, bytes, scaled: None });
     }
     let scaled = scaled(&bytes, limits);
-    scaled.or(has_room.then_some(Picture { mime, bytes, scaled: None }))
+    let passes = has_room && edge.is_none_or(|edge| edge <= MAX_EDGE);
+    scaled.or(passes.then_some(FittingPicture { mime, bytes, scaled: None }))
 }
 
 fn reader(bytes: &[u8]) -> Option<ImageReader<Cursor<&[u8]>>> {
@@ -42,7 +49,7 @@ fn pixels(bytes: &[u8]) -> Option<(u32, u32)> {
     reader(bytes)?.into_dimensions().ok()
 }
 
-fn scaled(bytes: &[u8], limits: &MediaLimits) -> Option<Picture> {
+fn scaled(bytes: &[u8], limits: &MediaLimits) -> Option<FittingPicture> {
     let mut decoder = reader(bytes)?.into_decoder().ok()?;
     // What a camera turned is turned back, as nothing says so in the picture that is made.
     let orientation = decoder.orientation().ok();
@@ -54,7 +61,11 @@ fn scaled(bytes: &[u8], limits: &MediaLimits) -> Option<Picture> {
     while edge > 0 {
         let small = picture.resize(edge, edge, FilterType::Triangle);
         if let Some((mime, bytes)) = encoded(&small, limits.image_bytes) {
-            return Some(Picture { mime, bytes, scaled: Some((small.width(), small.height())) });
+            return Some(FittingPicture {
+                mime,
+                bytes,
+                scaled: Some((small.width(), small.height())),
+            });
         }
         edge /= 2;
     }

@@ -141,24 +141,36 @@ fn a_continuation_reads_nothing_of_what_is_before() {
     assert_eq!(page, "1000001\tlast line\n");
 }
 
+/// A PNG of one pixel.
+const PNG: &[u8] = b"\x89\x50\x4e\x47\x0d\x0a\x1a\x0a\x00\x00\x00\x0d\x49\x48\x44\x52\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00\x3a\x7e\x9b\x55\x00\x00\x00\x0a\x49\x44\x41\x54\x78\x9c\x63\x60\x00\x00\x00\x02\x00\x01\x48\xaf\xa4\x71\x00\x00\x00\x00\x49\x45\x4e\x44\xae\x42\x60\x82";
+
+#[test]
+fn a_picture_that_is_not_whole_is_refused_with_the_reason() {
+    let (_home, tool) = world(&PNG[..40]);
+    assert_eq!(
+        said(&tool, json!({ "path": "f" })),
+        "error: `f` cannot be shown as an image: it is truncated: the end of the PNG image is missing"
+    );
+}
+
 #[test]
 fn a_picture_is_a_picture() {
-    let png = b"\x89PNG\r\n\x1a\n rest of it";
+    let png = PNG;
     let (_home, tool) = world(png);
     let output = call(&tool, json!({ "path": "f" })).unwrap();
     let [text, image] = &*output.content else { panic!("{output:?}") };
-    assert_eq!(text.as_text(), Some("f (image/png, 19 bytes)"));
+    assert_eq!(text.as_text(), Some("f (image/png, 67 bytes)"));
     let Content::Image(media) = image.content() else { panic!("{image:?}") };
     assert_eq!(
         (&*media.mime, &media.source),
         ("image/png", &MediaSource::Base64(STANDARD.encode(png).into()))
     );
     let error = call(
-        &tool.with_media_limits(MediaLimits::default().with_image_bytes(18)),
+        &tool.with_media_limits(MediaLimits::default().with_image_bytes(66)),
         json!({ "path": "f" }),
     )
     .unwrap_err();
-    assert!(matches!(error, FileError::TooLarge { bytes: Size(19), limit: Size(18), .. }));
+    assert!(matches!(error, FileError::TooLarge { bytes: Size(67), limit: Size(66), .. }));
 }
 
 #[test]
@@ -198,7 +210,7 @@ fn a_page_has_as_many_bytes_as_was_set() {
 
 #[test]
 fn a_picture_of_just_the_most_bytes_is_shown() {
-    let picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+    let picture = PNG;
     let read = |most| {
         let (_home, tool) = world(picture);
         call(

@@ -22,7 +22,7 @@ pub(super) fn question_with_tools() -> Value {
         "messages": [
             {"role": "user", "content": [
                 {"type": "text", "text": "How warm is it?"},
-                {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+                {"type": "image", "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==", "mimeType": "image/png"},
             ]},
             {"role": "assistant", "content": [
                 {"type": "tool_use", "id": "one", "name": "look", "input": {"place": "here"}},
