@@ -38,7 +38,7 @@ use crate::conversation::{Conversation, SessionTotals, UserInput};
 use crate::display::RunDisplay;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
-use crate::input::{ChatCompleter, Input, InputEvent, is_watched};
+use crate::input::{ChatCompleter, Input, InputEvent, Pastes, is_watched};
 use crate::loops::maintenance_runtime;
 use crate::mcp_completions;
 use crate::media;
@@ -309,7 +309,8 @@ impl ChatSession<'_> {
     /// Returns what the commands show that change nothing.
     fn view(&self) -> View {
         let store = Arc::clone(&self.conversation.store);
-        View { setup: self.conversation.setup.clone(), store, place: self.place.clone() }
+        let (setup, place) = (self.conversation.setup.clone(), self.place.clone());
+        View { setup, store, place, pastes: Pastes::default() }
     }
 
     /// Runs a turn; returns an exit status if it was the last one.
@@ -318,12 +319,8 @@ impl ChatSession<'_> {
         match self.attached(&said.typed).await {
             Ok(mut attached) => {
                 let (text, media) = self.complete(&said);
-                let pasted = input.pasted_media(&said.typed);
-                for word in pasted.unknown {
-                    console::warn(&format!(
-                        "{word} is not attached: it was pasted in another chat"
-                    ));
-                }
+                let pasted = input.pastes().media(&said.typed);
+                pasted.warnings().for_each(|warning| console::warn(&warning));
                 for part in pasted.parts.into_iter().chain(media) {
                     attached.attach(part);
                 }
@@ -337,7 +334,8 @@ impl ChatSession<'_> {
 
     async fn send(&mut self, said: UserInput, input: &mut Input) -> Option<ExitCode> {
         let input = is_watched().then_some(input);
-        self.conversation.live = Some(Arc::new(self.view()));
+        let pastes = input.as_ref().map(|it| it.pastes()).unwrap_or_default();
+        self.conversation.live = Some(Arc::new(View { pastes, ..self.view() }));
         let turn =
             approval::say(&mut self.conversation, self.stage, self.signals.as_mut(), said, input);
         let exit_code = match turn.await {

@@ -41,8 +41,7 @@ use self::history::ChatHistory;
 use self::key_mode::KeyMode;
 use self::keys::{ChatKey, ChatKeys, LineEnd, LineKeys};
 pub(crate) use self::live::{LiveInput, Typed};
-pub(crate) use self::pastes::PastedMedia;
-use self::pastes::Pastes;
+pub(crate) use self::pastes::Pastes;
 use crate::clipboard;
 use crate::console;
 use crate::ending::Interruption;
@@ -187,11 +186,11 @@ impl Input {
         }
     }
 
-    /// Returns the pasted images and documents that a text names.
-    pub(crate) fn pasted_media(&self, text: &str) -> PastedMedia {
+    /// Returns what was pasted, and will be.
+    pub(crate) fn pastes(&self) -> Pastes {
         match self {
-            Self::Terminal(line) => line.pastes.media(text),
-            Self::Lines => PastedMedia::default(),
+            Self::Terminal(line) => line.pastes.clone(),
+            Self::Lines => Pastes::default(),
         }
     }
 
@@ -234,7 +233,7 @@ impl Input {
         match self {
             Self::Terminal(line) if line.mode.is_some() => {
                 let draft = std::mem::take(&mut line.ahead.draft);
-                Some(LiveInput::start(feed, draft, line.marks_pastes))
+                Some(LiveInput::start(feed, draft, line.pastes.clone(), line.marks_pastes))
             }
             _ => None,
         }

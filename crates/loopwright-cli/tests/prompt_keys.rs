@@ -156,6 +156,25 @@ fn ctrl_v_says_why_nothing_is_attached() {
 }
 
 #[test]
+fn an_image_that_is_pasted_while_the_agent_works_is_sent_with_the_message() {
+    let replies = [streamed_call("", "sleep 4"), streamed("Seen.", "stop")];
+    let server = Server::start(replies);
+    let world = with_image(&server);
+    let path = world.path("a b.png").display().to_string();
+    let paste = format!("\u{1b}[200~'{path}'\u{1b}[201~");
+    let terminal = Terminal::new(80)
+        .typing("/help for help", "Go")
+        .pressing("bash sleep 4", &paste)
+        .pressing("[image #1]", "what is it?\r")
+        .typing("tokens in", "/quit");
+    let seen = done(terminal.run(&world, &[]));
+    let last =
+        server.heard().pop().unwrap().1["messages"].as_array().unwrap().last().cloned().unwrap();
+    let expect = json!([{"type": "text", "text": "[image #1] what is it?"}, image()]);
+    assert_eq!(last["content"], expect, "{}", seen.text());
+}
+
+#[test]
 fn background_commands_are_listed_followed_and_ended_while_the_agent_works() {
     let start = json!({"command": "echo begun; sleep 1000"});
     let replies = [

@@ -14,6 +14,7 @@ use super::place::Place;
 use super::{context, diff, help, nothing_said};
 use crate::agent::Setup;
 use crate::definitions::Defined;
+use crate::input::Pastes;
 use crate::loops::maintenance_runtime;
 use crate::mcp;
 use crate::mcp_mentions;
@@ -31,6 +32,8 @@ pub(super) struct View {
     pub(super) setup: Setup,
     pub(super) store: Arc<dyn SessionStore>,
     pub(super) place: Place,
+    /// What was pasted in the chat.
+    pub(super) pastes: Pastes,
 }
 
 impl View {
@@ -137,9 +140,11 @@ impl View {
             attached.resources.iter().chain(&named.files).map(String::as_str).collect();
         let shown =
             (!attachments.is_empty()).then(|| format!("attached: {}", attachments.join(", ")));
+        let pasted = self.pastes.media(text);
         let mut warnings = attached.notes.clone();
         warnings.extend(named.notes);
-        for part in named.media {
+        warnings.extend(pasted.warnings());
+        for part in pasted.parts.into_iter().chain(named.media) {
             attached.attach(part);
         }
         warnings.extend(media::unseen(&self.setup, attached.media()));

@@ -7,12 +7,15 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crossterm::event::{
-    DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind, poll, read,
+    DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind,
+    KeyModifiers, poll, read,
 };
 use crossterm::execute;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::ahead::Ahead;
+use super::pastes::Pastes;
+use crate::clipboard;
 use crate::render::{UiEvent, UiSender};
 
 /// How long is waited for a key before it is looked whether the agent still works.
@@ -49,13 +52,14 @@ impl LiveInput {
     pub(super) fn start(
         feed: UiSender,
         draft: String,
+        pastes: Pastes,
         marks_pastes: bool,
     ) -> (Self, UnboundedReceiver<Typed>) {
         let is_over = Arc::new(AtomicBool::new(false));
         let (sender, typed) = unbounded_channel();
         let ends = Arc::clone(&is_over);
         let reading = thread::spawn(move || {
-            let mut line = Line { draft, feed, sender };
+            let mut line = Line { draft, pastes, feed, sender };
             line.show();
             if marks_pastes {
                 execute!(io::stderr(), EnableBracketedPaste).ok();
@@ -88,6 +92,7 @@ impl LiveInput {
 /// The line that is being typed.
 struct Line {
     draft: String,
+    pastes: Pastes,
     feed: UiSender,
     sender: UnboundedSender<Typed>,
 }
@@ -107,12 +112,33 @@ impl Line {
 
     /// Takes a key or a pasted text as the prompt would, and sends each line that ends with it.
     fn add(&mut self, event: &Event) {
+        if let Some(words) = self.attached(event) {
+            self.draft.push_str(&words);
+            return;
+        }
         let mut ahead = Ahead { draft: std::mem::take(&mut self.draft), ..Ahead::default() };
         ahead.take_text(event);
         for line in ahead.lines.into_iter().filter(|it| !it.trim().is_empty()) {
             self.sender.send(Typed::Line(super::joined(&line))).ok();
         }
         self.draft = ahead.draft;
+    }
+
+    /// Attaches the files whose paths are pasted, and with Ctrl-V the image in the clipboard, and returns the words that stand for
+    /// them.
+    fn attached(&self, event: &Event) -> Option<String> {
+        match event {
+            Event::Paste(text) => self.pastes.files(text.trim()),
+            Event::Key(KeyEvent { code: KeyCode::Char('v'), modifiers, .. })
+                if modifiers.contains(KeyModifiers::CONTROL) =>
+            {
+                let image = clipboard::image();
+                let image =
+                    image.inspect_err(|error| self.feed.tell(UiEvent::Told(error.to_string())));
+                Some(image.map(|it| self.pastes.attach(it) + " ").unwrap_or_default())
+            }
+            _ => None,
+        }
     }
 
     fn show(&self) {
@@ -122,15 +148,13 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use crossterm::event::KeyModifiers;
-
     use super::*;
 
     #[test]
     fn lines_are_sent_escape_stops_and_the_rest_is_kept() {
         let (feed, _shown) = UiSender::new();
         let (sender, mut typed) = unbounded_channel();
-        let mut line = Line { draft: "a".to_owned(), feed, sender };
+        let mut line = Line { draft: "a".to_owned(), pastes: Pastes::default(), feed, sender };
         let key = |code, modifiers| Event::Key(KeyEvent::new(code, modifiers));
         let plain = |code| key(code, KeyModifiers::NONE);
         for letter in "bcd ef".chars() {

@@ -18,7 +18,7 @@ const FILES: usize = 20;
 
 /// Pasted texts and files, with the words that stand for them. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pastes(Arc<Mutex<Pasted>>);
+pub(crate) struct Pastes(Arc<Mutex<Pasted>>);
 
 #[derive(Debug, Default)]
 struct Pasted {
@@ -34,6 +34,14 @@ pub(crate) struct PastedMedia {
     pub(crate) parts: Vec<Part>,
     /// Words that stand for files of another chat.
     pub(crate) unknown: Vec<String>,
+}
+
+impl PastedMedia {
+    /// Returns what is said about the words for files of another chat.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        let words = self.unknown.iter();
+        words.map(|word| format!("{word} is not attached: it was pasted in another chat"))
+    }
 }
 
 impl Pastes {
@@ -56,7 +64,7 @@ impl Pastes {
     }
 
     /// Returns the images and documents whose words are in a text, in their order.
-    pub(super) fn media(&self, text: &str) -> PastedMedia {
+    pub(crate) fn media(&self, text: &str) -> PastedMedia {
         let pasted = self.lock();
         let (mut found, mut words) = (PastedMedia::default(), Vec::new());
         for word in text.match_indices('[').filter_map(|(start, _)| media_word(&text[start..])) {
@@ -115,7 +123,7 @@ impl Pastes {
     }
 
     /// Attaches the files whose paths a text consists of. Returns `None` if one of them cannot be attached.
-    fn files(&self, text: &str) -> Option<String> {
+    pub(super) fn files(&self, text: &str) -> Option<String> {
         let paths = dropped::paths(text);
         if paths.is_empty() || paths.len() > FILES || !paths.iter().all(|it| it.is_file()) {
             return None;
