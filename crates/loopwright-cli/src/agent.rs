@@ -25,7 +25,7 @@ use crate::answer_checks::AnswerChecks;
 use crate::capability_settings;
 use crate::command_hooks::{CommandHook, HookSetup, UseCommandHooks};
 use crate::commands::Commands;
-use crate::config::CapabilitySettings;
+use crate::config::{CapabilitySettings, Config, ConfigSources};
 use crate::console;
 use crate::cost_consent::AskAboutCost;
 use crate::definitions::{self, Defined};
@@ -300,6 +300,14 @@ impl Setup {
         let Some(defined) = defined.filter(|_| !settings.is_empty()) else { return Ok(()) };
         let registry = defined.capabilities(&self.workdir, &self.commands, &self.rules());
         capability_settings::check(settings, registry.names())
+    }
+
+    /// Selects the model of the next turns, with its context window and what it can do.
+    pub(crate) fn use_model(&mut self, llm: LlmConfig, config: &Config, sources: &ConfigSources) {
+        if self.llm.provider != llm.provider || self.llm.model != llm.model {
+            (self.context_window, self.capabilities) = model::facts(&llm, config, sources);
+        }
+        self.llm = llm;
     }
 
     /// Tells the model where it works.

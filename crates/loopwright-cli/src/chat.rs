@@ -455,7 +455,7 @@ impl ChatSession<'_> {
             setup.models.resolve(Some(&llm)).map(|_| llm)
         });
         match llm {
-            Ok(llm) => setup.llm = llm,
+            Ok(llm) => setup.use_model(llm, &self.place.config, &self.place.sources),
             Err(error) => drop(console::fail(&error, ExitCode::NoModel)),
         }
     }

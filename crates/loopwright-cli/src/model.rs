@@ -230,6 +230,19 @@ pub(crate) fn aliases(config: &Config, providers: &Providers) -> BTreeMap<String
     others.chain(own).collect()
 }
 
+/// Returns how many tokens a model takes, or is taken to take, and what it can do, if that is known.
+pub(crate) fn facts(
+    llm: &LlmConfig,
+    config: &Config,
+    sources: &ConfigSources,
+) -> (u64, Option<Vec<ModelCapability>>) {
+    let named = llm.provider.as_deref().zip(llm.model.as_deref());
+    let known =
+        named.and_then(|(provider, model)| providers(config, sources).ok()?.info(provider, model));
+    let known = known.unwrap_or_default();
+    (known.context_window.unwrap_or(USUAL_WINDOW), known.capabilities)
+}
+
 /// Names a model as it is typed.
 pub(crate) fn name(llm: &LlmConfig) -> String {
     let parts = [&llm.provider, &llm.model].into_iter().flatten().map(|part| &**part);

@@ -99,7 +99,9 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     if origin.no_session {
         let mut setup = Setup { checks, ..opening.setup_of_new(&args.agent).await? };
         let asked = Box::pin(Asked::of(prompt, typed, opening, &setup, None)).await;
-        setup.llm = asked.llm.clone().unwrap_or(setup.llm);
+        if let Some(llm) = &asked.llm {
+            setup.use_model(llm.clone(), &opening.config, &opening.sources);
+        }
         let prompt = first_message(&setup, asked.text.clone()).ok_or(PromptError::Missing)?;
         let message = message(&prompt, &asked, &setup, media).await;
         tell_mode(setup.mode(), stage);
@@ -123,7 +125,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     };
     let asked = Box::pin(unless_signalled(signals.as_mut(), asked)).await?;
     if let Some(llm) = &asked.llm {
-        conversation.setup.llm = llm.clone();
+        conversation.setup.use_model(llm.clone(), &opening.config, &opening.sources);
     }
     let setup = &conversation.setup;
     let prompt = first_message(setup, asked.text.clone());

@@ -114,3 +114,31 @@ fn the_terminal_is_told_that_a_call_waits_unless_the_user_wants_no_notifications
     };
     assert_eq!([told(""), told("[chat]\nnotifications = false\n")], [true, false]);
 }
+
+#[test]
+fn the_window_and_the_cost_are_those_of_the_model_that_is_selected() {
+    let server = Server::start(["One.", "Two."].map(|it| streamed(it, "stop")));
+    let model = |name: &str, window: u32, price: u32| {
+        format!(
+            "[models.\"openai-compatible/{name}\"]\ncontext_window = {window}\n\
+             prices = {{ input = {price}.0, output = {price}.0 }}\n"
+        )
+    };
+    let config = model("test", 1_000, 1_000) + &model("other", 100, 2_000);
+    let world = chatting(&server).file(".config/loopwright/config.toml", &config);
+    let terminal = Terminal::new(120)
+        .typing("/help for help", "Go")
+        .typing("6 % of context", "/model openai-compatible/other")
+        .typing("60 % of context", "/context")
+        .typing("of 100 tokens", "Go on")
+        .typing("Two.", "/cost")
+        .typing("openai-compatible/other", "/quit");
+    let seen = done(terminal.run(&world, &[]));
+    let has = |line: &str| seen.lines.iter().any(|it| it.split_whitespace().eq(line.split(' ')));
+    for line in [
+        "openai-compatible/test 50 in, 10 out, $0.0600",
+        "openai-compatible/other 50 in, 10 out, $0.1200",
+    ] {
+        assert!(has(line), "{line}: {}", seen.text());
+    }
+}

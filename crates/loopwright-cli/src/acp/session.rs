@@ -286,7 +286,8 @@ impl EditorSession {
     /// Returns an error if the run fails, or another turn is under way.
     pub(super) async fn prompt(&self, message: Message) -> Result<Value, RpcError> {
         let mut conversation = self.conversation.borrow_mut().take().ok_or_else(busy)?;
-        conversation.setup.llm = self.llm.borrow().clone();
+        let llm = self.llm.borrow().clone();
+        conversation.setup.use_model(llm, &self.config, &self.sources);
         let brake = CancelSwitch::new();
         *self.turn.borrow_mut() = Some(brake.clone());
         let is_new = conversation.session.is_none();
@@ -395,7 +396,7 @@ impl EditorSession {
             },
         };
         if let Some(llm) = invoked.llm {
-            conversation.setup.llm = llm;
+            conversation.setup.use_model(llm, &self.config, &self.sources);
         }
         let workdir = conversation.setup.workdir.clone();
         let (text, named) = (invoked.text, invoked.mentions);

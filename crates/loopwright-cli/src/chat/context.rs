@@ -1,11 +1,12 @@
 //! `/context` and `/cost`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anstyle::Style;
 use loopwright_capabilities::summarization::{ApproximateCounter, TokenCounter as _, part_tokens};
 use loopwright_core::{
-    AgentLoop, AgentState,
+    AgentLoop, AgentState, Change, ChangeRecord, Spend,
     messages::{Content, Message, Role, TurnBody},
 };
 
@@ -61,8 +62,8 @@ pub(super) fn context(agent: &AgentLoop, state: &AgentState, window: u64) -> Str
     text.trim_end().to_owned()
 }
 
-/// Returns the output of `/cost`.
-pub(super) fn cost(state: &AgentState) -> String {
+/// Returns the output of `/cost`, with the part of each model if there are several.
+pub(super) fn cost(state: &AgentState, changes: &[ChangeRecord]) -> String {
     let spent = state.total_spent();
     let usage = spent.usage;
     let mut rows = vec![
@@ -76,8 +77,33 @@ pub(super) fn cost(state: &AgentState) -> String {
     let dollars = spent.cost.dollars();
     let cost = if dollars > 0.0 { format!("${dollars:.4}") } else { "price unknown".to_owned() };
     rows.push(("cost", cost));
-    let rows: Vec<_> = rows.into_iter().map(|(name, it)| vec![name.to_owned(), it]).collect();
+    let mut rows: Vec<_> = rows.into_iter().map(|(name, it)| vec![name.to_owned(), it]).collect();
+    let models = by_model(changes);
+    if models.len() > 1 {
+        rows.extend(models.iter().map(|(name, spend)| vec![format!("  {name}"), part(*spend)]));
+    }
     format!("{}\n{}", count(usage.total(), "token"), table(&rows)).trim_end().to_owned()
+}
+
+/// Returns what the responses of each model took, in the order of the names. What sub-agents and tools spent is not among it.
+fn by_model(changes: &[ChangeRecord]) -> BTreeMap<String, Spend> {
+    let mut models: BTreeMap<String, Spend> = BTreeMap::new();
+    for record in changes {
+        let Change::ModelResponded(response) = &record.change else { continue };
+        let Some(origin) = response.message.origin() else { continue };
+        let name = sanitize_terminal(&format!("{}/{}", origin.provider, origin.model));
+        *models.entry(name).or_default() += response.spend;
+    }
+    models
+}
+
+/// Writes the part of one model.
+fn part(spend: Spend) -> String {
+    let tokens = format!("{} in, {} out", number(spend.usage.input), number(spend.usage.output));
+    match spend.cost.dollars() {
+        dollars if dollars > 0.0 => format!("{tokens}, ${dollars:.4}"),
+        _ => tokens,
+    }
 }
 
 /// Returns the output of `/thinking`: the last reasoning of the model.

@@ -50,7 +50,7 @@ impl View {
             ChatCommand::Unknown(word) => Ok(unknown(word)),
             ChatCommand::Diff => self.diff(session).await,
             ChatCommand::Context => self.context(session).await,
-            ChatCommand::Cost => self.state(session).await.map(|it| context::cost(&it)),
+            ChatCommand::Cost => self.cost(session).await,
             ChatCommand::Thinking => self.state(session).await.map(|it| context::reasoning(&it)),
             ChatCommand::Agents => Ok(self.agents()),
             ChatCommand::Skills => Ok(self.skills()),
@@ -70,6 +70,16 @@ impl View {
         let Some(id) = session else { return Err(nothing_said()) };
         let session = maintenance_runtime(&self.store).session(id).await?;
         Ok(session.state().clone())
+    }
+
+    async fn cost(&self, session: Option<&SessionId>) -> Result<String, SessionsError> {
+        let state = self.state(session).await?;
+        let loaded = match session {
+            Some(id) => self.store.load(id).await?,
+            None => None,
+        };
+        let changes = loaded.map(|it| it.changes).unwrap_or_default();
+        Ok(context::cost(&state, &changes))
     }
 
     async fn context(&self, session: Option<&SessionId>) -> Result<String, SessionsError> {
