@@ -20,13 +20,15 @@ const EXCEPT: [&str; 3] = ["agent-memory", "agent-memory-local", "worktrees"];
 const MAX_FILES: usize = 4000;
 const MAX_BYTES: u64 = 64 << 20;
 
+/// The most folders of a command line that the files after them are looked for in.
+const MAX_FOLDERS: usize = 64;
+
 /// Keys of settings below which commands are.
 const COMMAND_KEYS: [&str; 4] = ["hooks", "mcpServers", "mcp", "statusLine"];
 
 /// Programs that do not run the files that they read.
-const READERS: [&str; 15] = [
-    "[", "cat", "diff", "du", "echo", "git", "grep", "head", "ls", "printf", "rg", "stat", "tail",
-    "test", "wc",
+const READERS: [&str; 13] = [
+    "[", "cat", "diff", "du", "echo", "grep", "head", "ls", "printf", "stat", "tail", "test", "wc",
 ];
 
 /// The files are too many for trust to cover.
@@ -219,6 +221,8 @@ fn words(line: &str) -> Vec<String> {
     let mut found: Vec<String> = quoted.collect();
     let line = line.replace("||", ";");
     let (mut depth, mut is_in_backticks) = (0_usize, false);
+    // Folders that the line changes to.
+    let mut folders: Vec<String> = Vec::new();
     for pipeline in line.split_inclusive(ENDS) {
         // What is printed in parentheses or backticks is part of another command.
         let mut is_run = depth > 0 || is_in_backticks;
@@ -226,16 +230,25 @@ fn words(line: &str) -> Vec<String> {
             let mut words = command_words(command).peekable();
             let program = words.peek().and_then(|it| it.rsplit('/').next());
             let is_reader = program.is_some_and(|it| READERS.contains(&it));
+            let changes_folder = matches!(program, Some("cd" | "pushd"));
             is_run |= !is_reader;
+            let mut paths: Vec<&str> = Vec::new();
             for word in words.take(if is_run { usize::MAX } else { 1 }) {
-                found.push(word.to_owned());
                 // The part before it is a variable or the output of a command, which can be the root.
-                if word.starts_with(['$', '/'])
-                    && let Some((_, below)) = word.split_once('/')
-                {
-                    found.push(below.to_owned());
-                }
+                let below = word.split_once('/').filter(|_| word.starts_with(['$', '/']));
+                paths.extend(below.map(|(_, below)| below).into_iter().chain([word]));
             }
+            let from = |folder: &String| -> Vec<String> {
+                paths.iter().map(|path| format!("{folder}/{path}")).collect()
+            };
+            let moved: Vec<String> = folders.iter().flat_map(from).collect();
+            found.extend(paths.iter().map(|&path| path.to_owned()));
+            if changes_folder {
+                folders.extend(paths.iter().map(|&path| path.to_owned()));
+                folders.extend(moved.iter().cloned());
+                folders.truncate(MAX_FOLDERS);
+            }
+            found.extend(moved);
         }
         match pipeline.chars().next_back() {
             Some('(') => depth += 1,
@@ -318,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_file_is_named_if_a_command_runs_it_and_not_if_a_command_only_reads_it() {
-        let root = project(&[("x.sh", ""), ("a b/x.sh", "")]);
+        let root = project(&[("x.sh", ""), ("a b/x.sh", ""), ("ci/in/y.sh", "")]);
         let real = root.path().canonicalize().unwrap();
         let named = |command: &str| -> Vec<String> {
             let settings = serde_json::json!({ "hooks": [command] }).to_string();
@@ -338,10 +351,14 @@ mod tests {
             "sh -c \"$(cat x.sh)\"",
             ". <(cat x.sh; true)",
             "eval `cat x.sh`",
+            "git -c alias.x='!./x.sh' x",
+            "rg --pre ./x.sh a",
         ] {
             assert_eq!(named(command), ["x.sh"], "{command}");
         }
         assert_eq!(named("sh 'a b/x.sh'"), ["a b/x.sh"]);
+        assert_eq!(named("cd ci/in && ./y.sh"), ["ci/in/y.sh"]);
+        assert_eq!(named("cd \"$CLAUDE_PROJECT_DIR/ci\"; cd in; ./y.sh"), ["ci/in/y.sh"]);
         for command in ["cat x.sh", "grep -q a x.sh || exit 0", "cat x.sh | head; echo ok"] {
             assert_eq!(named(command), [""; 0], "{command}");
         }
