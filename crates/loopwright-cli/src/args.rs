@@ -194,12 +194,12 @@ pub struct CompletionsArgs {
 }
 
 impl Cli {
-    /// Reads a command line. What follows the command of an added server is its own, and what follows a URL are options. A line
-    /// without a command that begins with an option of other programs, such as `-p`, is one of `run` or `chat`.
+    /// Parses a command line. In `mcp add`, words after a command belong to that command, and words after a URL are options. A line
+    /// without a command that begins with an option of other programs, such as `-p`, belongs to `run` or `chat`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the words are not those of a command, or ask for help.
+    /// Returns an error if the arguments are invalid, or request help.
     pub fn parse_words(mut words: Vec<OsString>) -> Result<Self, clap::Error> {
         words = as_other_programs(words);
         let cli = Self::try_parse_from(&words)?;

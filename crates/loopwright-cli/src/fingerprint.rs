@@ -34,7 +34,7 @@ const READERS: [&str; 13] = [
 /// The files are too many for trust to cover.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the files below {} are too many to be trusted: more than {} files, or {} MiB; remove what does not belong there",
+    "{} contains too many files to trust: more than {} files, or {} MiB; remove those that do not belong there",
     plain(path),
     MAX_FILES,
     MAX_BYTES >> 20

@@ -52,7 +52,7 @@ async fn add(
     let submit = args.submit_args();
     check_kept(&submit)?;
     let times = CronTimes::parse(&args.cron).map_err(|error| usage(error.to_string()))?;
-    let never = || usage(format!("cron pattern `{}` has no time in the years to come", args.cron));
+    let never = || usage(format!("cron pattern `{}` never matches in the coming years", args.cron));
     let next_at = times.after(now()).ok_or_else(never)?;
     let mut conversation =
         opening.conversation(cli, &submit.agent, &submit.session_args(), "run").await?;

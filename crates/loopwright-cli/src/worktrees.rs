@@ -30,7 +30,7 @@ const BASE: &str = "loopwright-base";
 #[derive(Debug, thiserror::Error)]
 enum WorktreeError {
     #[error(
-        "it works in a git worktree of its own, and {} is in no git repository: do the task yourself, or tell the user to run `git init` and commit, or to remove `isolation` from the file of the agent",
+        "it works in a git worktree of its own, and {} is not in a git repository: do the task yourself, or tell the user to run `git init` and commit, or to remove `isolation` from the file of the agent",
         .0.display()
     )]
     NoRepository(PathBuf),
@@ -39,17 +39,17 @@ enum WorktreeError {
         .0.display()
     )]
     NoCommit(PathBuf),
-    #[error("its git worktree would be outside of the repository: {} is a link", .0.display())]
+    #[error("its git worktree would be outside the repository: {} is a link", .0.display())]
     LeadsOut(PathBuf),
-    #[error("its git worktree cannot be made")]
+    #[error("its git worktree cannot be created")]
     Git(#[from] GitError),
-    #[error("its git worktree cannot be made in {}", path.display())]
+    #[error("its git worktree cannot be created in {}", path.display())]
     Files {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    #[error("its git worktree cannot be made: the program is ending")]
+    #[error("its git worktree cannot be created: the program is ending")]
     Ending,
 }
 
@@ -257,7 +257,7 @@ impl IsolatedPlace for WorktreePlace {
         let (folder, branch) = (self.tree.workdir.display(), branch(&self.tree.name));
         format!(
             "[You work in {folder}, a git worktree of your own on the branch {branch}. It has the files as they were last committed. Your tools reach \
-             nothing else, and no commits can be made in it: leave your changes in the files, from where they are collected.]"
+             nothing else, and no commits can be made in it: leave your changes in the files; they are collected from there.]"
         )
     }
 

@@ -343,7 +343,8 @@ fn a_job_that_restate_does_not_accept_is_reported_and_recorded_for_later() {
     let world = World::new().env("LOOPWRIGHT_RESTATE", "http://127.0.0.1:1");
     let place = Place { world, server: Server::start([]) };
     let refused = place.submit(&["--id", "later", "Who are you?"]);
-    let text = "Restate at http://127.0.0.1:1 did not respond; check its address, and that it runs";
+    let text =
+        "Restate at http://127.0.0.1:1 did not respond; check its address, and that it is running";
     assert!(refused.status != 0 && refused.stderr.contains(text), "{refused:?}");
     let listed = place.json(&["jobs", "--json"]);
     let job = &listed["jobs"][0];

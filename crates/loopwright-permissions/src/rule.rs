@@ -60,7 +60,7 @@ pub(crate) enum RuleError {
     #[error("text follows the specifier")]
     Trailing,
     #[error(
-        "the name of the tool is missing or contains other characters than letters, digits, `_`, `-`, `.`, `:` and `*`"
+        "the name of the tool is missing or contains characters other than letters, digits, `_`, `-`, `.`, `:` and `*`"
     )]
     Name,
 }

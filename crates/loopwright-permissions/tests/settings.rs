@@ -228,7 +228,7 @@ fn the_first_of_two_equal_keys_only_tightens() {
 
 #[test]
 fn a_deny_entry_that_is_no_rule_denies_every_tool_that_it_names() {
-    let name = "the name of the tool is missing or contains other characters than letters, digits, `_`, `-`, `.`, `:` and `*`";
+    let name = "the name of the tool is missing or contains characters other than letters, digits, `_`, `-`, `.`, `:` and `*`";
     let list = |entry: &str, named: &str| {
         format!(
             "2: rule `{entry}`: an entry is one rule; write {named} as separate entries; each of them applies"

@@ -89,7 +89,7 @@ impl DeliverTurn for JobDeliveries {
 
 /// No worker here runs the job now.
 #[derive(Debug, thiserror::Error)]
-#[error("job {0} is not run by this worker now; another delivery follows")]
+#[error("this worker cannot run job {0} now; the job will be delivered again")]
 struct Elsewhere(JobId);
 
 /// The service of a worker. It is put together from the traits of the SDK, because its attribute fixes the name.

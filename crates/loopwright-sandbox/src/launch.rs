@@ -185,7 +185,7 @@ fn hand_over(socket: &UnixStream, streams: &[OwnedFd]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !ancillary.push(SendAncillaryMessage::ScmRights(&borrowed)) {
-        return Err(io::Error::other("the message has no room for the streams"));
+        return Err(io::Error::other("the message has no space for the streams"));
     }
     sendmsg(socket, &[IoSlice::new(b"s")], &mut ancillary, SendFlags::empty())?;
     Ok(())

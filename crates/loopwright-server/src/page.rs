@@ -98,7 +98,7 @@ async fn signed_in(
     let mut response = match server.count(&principal).await {
         Err(problem) => problem.into_response(),
         Ok(()) if principal.role() < role => {
-            Problem::forbidden(format!("this needs role `{role}`")).into_response()
+            Problem::forbidden(format!("this page requires role `{role}`")).into_response()
         }
         Ok(()) => next.run(request).await,
     };

@@ -33,7 +33,7 @@ macro_rules! name_type {
             ///
             /// # Errors
             ///
-            /// Returns an error if the text contains other characters than an ID may have, or too
+            /// Returns an error if the text contains characters that an ID cannot have, or too
             /// many.
             pub fn new(name: impl Into<String>) -> Result<Self, $invalid> {
                 let name = name.into();

@@ -575,7 +575,7 @@ pub enum StoreError {
     #[error("{0}")]
     Unsupported(Arc<str>),
     /// The job is recorded, but the engine that delivers it does not know it yet. Workers send it later.
-    #[error("the job is recorded, and is delivered later: {0}")]
+    #[error("the job is recorded and will be delivered later: {0}")]
     Undelivered(#[source] BoxError),
     /// The store cannot be reached, or is full. No acknowledged write is lost.
     #[error("the session store is unavailable: {0}")]

@@ -128,7 +128,7 @@ fn invalid(field: &str, message: &str) -> Value {
     json!({ "field": field, "message": message })
 }
 
-const COUNT: &str = "must be a whole number, 0 or more, that is not too large";
+const COUNT: &str = "must be a whole number, 0 or more, within the supported range";
 
 #[tokio::test]
 async fn an_invalid_definition_is_reported_field_by_field_and_not_written() {

@@ -120,7 +120,7 @@ pub enum BashError {
     },
     /// The command requests access beyond the sandbox, which cannot be granted here.
     #[error(
-        "hosts and paths beyond the sandbox cannot be granted here; omit `network`, `read` and `write`"
+        "hosts and paths outside the sandbox cannot be granted here; omit `network`, `read` and `write`"
     )]
     NoNeeds,
     /// The request for access beyond the sandbox is invalid.

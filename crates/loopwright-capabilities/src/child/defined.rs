@@ -186,7 +186,7 @@ impl DefinedAgents {
         }
         let place = match &self.isolation {
             Some(isolation) => isolation.enter(definition, &child.cx).await,
-            None => Err("this program gives agents no working trees; do the task yourself".into()),
+            None => Err("this program does not provide git worktrees; do the task yourself".into()),
         };
         let agent = &definition.name;
         place.map(Some).map_err(|source| DefinedError::Isolation { agent: agent.clone(), source })

@@ -92,7 +92,7 @@ impl StructuredOutput {
 
     fn spec(&self) -> ToolSpec {
         let schemas = self.extractor.schemas();
-        let mut description = "Extracts data from a text. Available schemas:".to_owned();
+        let mut description = "Extracts data from text. Available schemas:".to_owned();
         for (name, definition) in schemas.all() {
             let about = definition.description.iter().map(|it| format!(": {}", it.trim()));
             let _ = write!(description, "\n- {name}{}", about.collect::<String>());

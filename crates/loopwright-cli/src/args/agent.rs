@@ -161,9 +161,9 @@ pub enum Transport {
     /// The network.
     #[default]
     Live,
-    /// The network; responses are recorded to this file.
+    /// The network; responses are recorded to a file.
     Recording(PathBuf),
-    /// This recorded file.
+    /// A recorded file.
     Replaying(PathBuf),
 }
 
@@ -189,7 +189,7 @@ pub struct OutputArgs {
 }
 
 impl AgentArgs {
-    /// Makes the options of an agent that works in a directory, as if nothing else was typed.
+    /// Returns the options of an agent that works in a directory, with the defaults of all other options.
     pub fn in_dir(workdir: PathBuf) -> Self {
         Self {
             model: None,
@@ -247,7 +247,7 @@ impl AgentArgs {
 }
 
 impl LimitArgs {
-    /// Returns the limits that were typed, as the command-line layer of the configuration.
+    /// Returns the limits given as options, as the command-line layer of the configuration.
     pub(super) fn flags(&self) -> Flags {
         Flags {
             max_steps: self.max_steps,

@@ -83,7 +83,7 @@ pub struct WorkerArgs {
     /// Register this worker with the administration of Restate at this address
     #[arg(long, value_name = "URL", value_parser = parsed::<BaseUrl>, help_heading = "Restate")]
     pub restate_admin: Option<BaseUrl>,
-    /// Register this address, such as that of a load balancer, in place of the one that the worker listens at
+    /// Register this address, such as that of a load balancer, instead of the address on which the worker listens
     #[arg(long, value_name = "URL", value_parser = parsed::<BaseUrl>, requires = "restate_admin", help_heading = "Restate")]
     pub restate_address: Option<BaseUrl>,
     /// Process only sessions in this directory; repeatable [default: the current directory]
@@ -142,7 +142,7 @@ pub enum ScheduleCommand {
 pub struct ScheduleAddArgs {
     /// The name of the schedule
     pub name: JobId,
-    /// Its times in UTC, as a cron pattern of five fields, such as `30 7 * * 1-5`
+    /// The times in UTC, as a cron pattern of five fields, such as `30 7 * * 1-5`
     #[arg(value_name = "CRON")]
     pub cron: String,
     /// The task of each job
@@ -240,7 +240,7 @@ impl SubmitArgs {
         Some(&self.session).filter(|it| it.as_str() != "new")
     }
 
-    /// Returns the session options as those of a run.
+    /// Returns the session options in the form that `run` uses.
     pub fn session_args(&self) -> SessionArgs {
         let origin = ResumeArgs { resume: self.named().cloned(), ..ResumeArgs::default() };
         session_args(origin, self.store.clone())
@@ -265,7 +265,7 @@ impl SubmitArgs {
 }
 
 impl WorkerArgs {
-    /// Returns the session options as those of a run.
+    /// Returns the session options in the form that `run` uses.
     pub fn session_args(&self) -> SessionArgs {
         session_args(ResumeArgs::default(), self.store.clone())
     }

@@ -35,7 +35,7 @@ pub struct ExecArgs {
     /// Run in this directory and allow writes to it [default: the current directory]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub workdir: PathBuf,
-    /// Set network access: `off`, `loopback`, `host`, or names of hosts to reach, such as `crates.io,*.crates.io` [default: loopback]
+    /// Set network access: `off`, `loopback`, `host`, or host names to reach, such as `crates.io,*.crates.io` [default: loopback]
     #[arg(long, value_name = "ACCESS", value_parser = network)]
     pub network: Option<Network>,
     /// Allow reads of this path

@@ -74,7 +74,7 @@ pub struct ApprovalsArgs {
     /// Keep watching and print new waiting calls, until Ctrl-C
     #[arg(long)]
     pub follow: bool,
-    /// Print one JSON object; with --follow, one per line and session
+    /// Print one JSON object; with --follow, one per line for each session
     #[arg(long)]
     pub json: bool,
     /// Use the sessions of this store
@@ -289,7 +289,7 @@ pub struct PruneArgs {
     /// List the sessions without deleting them
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Also free changes that a rewind removed and no fork uses
+    /// Also delete changes that a rewind removed and no fork uses
     #[arg(long)]
     pub unreachable: bool,
     /// Print one JSON object

@@ -128,7 +128,7 @@ pub enum ConfigError {
         path: PathBuf,
     },
     /// The model is a short name that stands for none.
-    #[error("unknown name of a model in the {origin};{} write `PROVIDER/NAME`, or define the name in the table `aliases`", suggested(suggestion.as_deref()))]
+    #[error("unknown model name in the {origin};{} write `PROVIDER/NAME`, or define the name in the table `aliases`", suggested(suggestion.as_deref()))]
     UnknownModel {
         /// What names it.
         origin: Origin,

@@ -212,7 +212,7 @@ pub const KEYS: &[Key] = &[
     .option("--root"),
     key::<BaseUrl>(
         "worker.restate",
-        "the address of Restate, which then delivers jobs to workers in place of the queue",
+        "the address of Restate, which then delivers jobs to workers instead of the queue",
     )
     .option("--restate")
     .variable("LOOPWRIGHT_RESTATE"),

@@ -27,7 +27,7 @@ use crate::session::{SessionsError, address, find, short};
 pub(crate) const DECLINED: &str = "the user declined to answer";
 
 /// The reason for the model why an interrupted call is not repeated, if the user gave none.
-const NOT_AGAIN: &str = "the user decided so";
+const NOT_AGAIN: &str = "the user decided against it";
 
 /// What was typed: a call, and a decision about it.
 #[derive(Clone, Debug, PartialEq)]

@@ -134,7 +134,7 @@ fn a_call_that_was_interrupted_is_decided_about() {
     let done = place.run(&["--continue"]);
     assert_eq!((done.status, done.stdout.as_str()), (8, "I see.\n"), "{}", done.stderr);
     let told = place.asked().pop().unwrap();
-    assert_eq!(told, format!("{NOT_REPEATED}: the user decided so"));
+    assert_eq!(told, format!("{NOT_REPEATED}: the user decided against it"));
 }
 
 #[test]

@@ -235,7 +235,7 @@ fn without_a_repository_or_a_commit_the_error_names_the_remedy() {
     assert!(
         told.contains("`child` cannot start")
             && told.contains(
-                "is in no git repository: do the task yourself, or tell the user to run `git init`"
+                "is not in a git repository: do the task yourself, or tell the user to run `git init`"
             ),
         "{told}"
     );

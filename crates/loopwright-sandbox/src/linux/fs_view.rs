@@ -236,8 +236,8 @@ fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy
     let policy = SandboxPolicy { hidden, ..policy.clone() };
     if policy.withheld(workdir) == Some(Withheld::Hidden) {
         return Err(Refusal::Policy(format!(
-            "commands cannot run in {}: `{}` is hidden from them; choose another folder, or take it off the \
-                hidden paths (`sandbox.hide`, also of the project) and the denied files",
+            "commands cannot run in {}: `{}` is hidden from them; choose another folder, or remove it from the \
+                hidden paths (`sandbox.hide`, including the project's) and the denied files",
             workdir.display(),
             around(&policy.hidden, workdir).display()
         )));

@@ -25,7 +25,7 @@ pub(super) fn hand_over(channel: &impl AsFd, descriptor: BorrowedFd<'_>) -> io::
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !ancillary.push(SendAncillaryMessage::ScmRights(&borrowed)) {
-        return Err(io::Error::other("the message has no room for the descriptor"));
+        return Err(io::Error::other("the message has no space for the descriptor"));
     }
     sendmsg(channel, &[IoSlice::new(b"p")], &mut ancillary, SendFlags::empty())?;
     Ok(())

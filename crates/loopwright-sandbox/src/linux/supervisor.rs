@@ -270,7 +270,7 @@ impl Watch<'_> {
         self.notes.extend(lost.iter().map(|path| {
             format!(
                 "{} was replaced by another program, so that it was no longer hidden or protected; the \
-                    command was ended",
+                    command was stopped",
                 path.display()
             )
         }));

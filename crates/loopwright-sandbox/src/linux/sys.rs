@@ -74,7 +74,7 @@ pub(crate) fn clone_process(namespaces: u64) -> io::Result<Side> {
         0 => Ok(Side::Child),
         1.. => {
             let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-            pid.map(Side::Parent).ok_or_else(|| io::Error::other("no such process id"))
+            pid.map(Side::Parent).ok_or_else(|| io::Error::other("the process ID is invalid"))
         }
         _ => Err(io::Error::last_os_error()),
     }

@@ -166,12 +166,12 @@ fn authority(text: &str, default: Option<u16>) -> Result<(String, u16), BadReque
         {
             (name, port.parse().map_err(|_| refused("the port is not a number"))?)
         }
-        Some(_) => return Err(refused("the host is not a name")),
+        Some(_) => return Err(refused("the host is not a valid host name")),
         None => (text, default.ok_or(refused("the port is missing"))?),
     };
     match host_name(name) {
         Some(host) => Ok((host, port)),
-        None => Err(refused("the host is not a name")),
+        None => Err(refused("the host is not a valid host name")),
     }
 }
 

@@ -146,7 +146,7 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "post",
                 "/v1/sessions/{session}/stop",
                 "stopSession",
-                "Stop the run of a session after its current step; no other step begins",
+                "Stop the run of a session after its current step; no further step starts",
             )
         },
         Operation {

@@ -7,7 +7,7 @@ use loopwright_core::{Budget, messages::Cost};
 use crate::problem::DiagnosticKind;
 use crate::reading::fields::{Fields, Inner};
 
-const SECONDS: &str = "a number of seconds, 0 or more, that is not too large";
+const SECONDS: &str = "a number of seconds from 0 to 1.8e19";
 const MOMENT: &str = "a time such as `2030-01-31T12:00:00Z`";
 
 pub(super) fn read(inner: Inner, fields: &mut Fields<'_>) -> Budget {
