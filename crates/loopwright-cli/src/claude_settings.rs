@@ -1,13 +1,12 @@
 //! Settings of Claude Code that hold in every project: those of the user and of the administrator.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use loopwright_permissions::{Source, SourceKind, claude_settings};
 
 use crate::config::{Config, ConfigSources, Discovery};
-use crate::project_settings::text_of;
+use crate::project_settings::settings_file;
 
 /// Why allow rules, folders and hooks of these files are ignored.
 pub(crate) const UNSET: &str = "`permissions.claude` is not set";
@@ -44,11 +43,7 @@ pub(crate) fn shared_settings(sources: &ConfigSources) -> Vec<SharedSettings> {
         files.push((SourceKind::User, home.join(".claude/settings.json"), home.as_path()));
     }
     let read = |(kind, path, base): (SourceKind, PathBuf, &Path)| {
-        let text = match text_of(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-            Err(_) => String::new(),
-        };
+        let (path, text) = settings_file(path)?;
         Some(SharedSettings { kind, path, base: base.to_path_buf(), text })
     };
     files.into_iter().filter_map(read).collect()

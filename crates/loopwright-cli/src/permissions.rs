@@ -1,7 +1,6 @@
 //! The permission rules of a run: those of the command line, the user, the project and the folder, as one policy.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +22,7 @@ use crate::console;
 use crate::display::RunDisplay;
 use crate::folders::{self, Folder, FoldersError};
 use crate::project::{WORKTREES, repository};
-use crate::project_settings::{ProjectSettings, text_of};
+use crate::project_settings::{ProjectSettings, settings_file};
 use crate::render::{Verbosity, count, sanitize_terminal};
 use crate::tools::COMMANDS;
 
@@ -405,12 +404,7 @@ pub(crate) fn hooks(
     project: &ProjectSettings,
 ) -> (CommandHooks, Vec<String>) {
     let own = sources.own_directory().map(|folder| folder.join(HOOKS));
-    // A file that cannot be read is not the same as none: its hooks may be guards.
-    let read = |path: PathBuf| match text_of(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        read => Some((path, read.unwrap_or_default())),
-    };
-    let own = own.and_then(read);
+    let own = own.and_then(settings_file);
     let (mut all, mut warnings) = (Vec::new(), Vec::new());
     if let Some((path, text)) = own {
         let (hooks, odd) = command_hooks::read(&path, &text);

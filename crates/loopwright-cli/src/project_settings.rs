@@ -42,8 +42,7 @@ impl ProjectSettings {
     ///
     /// # Errors
     ///
-    /// Returns an error if the user's decisions about folders cannot be read. A file of the project that cannot be read or belongs to
-    /// another user counts as absent.
+    /// Returns an error if the user's decisions about folders cannot be read.
     pub(crate) fn find(config: &Config, sources: &ConfigSources) -> Result<Self, FoldersError> {
         let root = project_root(&config.workdir);
         let mut files = Vec::new();
@@ -52,10 +51,7 @@ impl ProjectSettings {
         }
         let others = CLAUDE.iter().map(|(name, _)| *name).chain([MCP_FILE]);
         for name in others.filter(|_| sources.discovery == Discovery::Files) {
-            let path = root.join(name);
-            if let Ok(text) = text_of(&path) {
-                files.push((path, text));
-            }
+            files.extend(settings_file(root.join(name)));
         }
         if sources.discovery == Discovery::Files {
             let directories = DefinitionPaths::PROJECT.map(|it| root.join(it));
@@ -213,6 +209,21 @@ fn skills_that_run(root: &Path) -> impl Iterator<Item = (PathBuf, String)> {
     files.filter(|(_, text)| ["!`", "```!", "hooks"].iter().any(|it| text.contains(it)))
 }
 
+/// Reads a file of settings, and returns its path with it; `None` if the file does not exist.
+///
+/// The text of a file that cannot be read is empty, which is no valid file of settings: its rules and hooks are not lost in silence.
+pub(crate) fn settings_file(path: PathBuf) -> Option<(PathBuf, String)> {
+    let is_absent = |error: &io::Error| {
+        let is_missing =
+            matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        is_missing && path.symlink_metadata().is_err()
+    };
+    match text_of(&path) {
+        Err(error) if is_absent(&error) => None,
+        read => Some((path, read.unwrap_or_default())),
+    }
+}
+
 /// Reads a file of settings.
 ///
 /// # Errors
@@ -254,5 +265,32 @@ mod tests {
         let other = root.join(".loopwright/agents/b.md");
         assert!(changing(&[&file]));
         assert!(!changing(&[&file, &other]));
+    }
+
+    #[test]
+    fn a_settings_file_that_cannot_be_read_is_not_an_absent_one() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| root.path().join(name);
+        std::fs::write(path("text"), "{}").unwrap();
+        std::fs::write(path("invalid"), b"{\"a\": \"\xff\"}").unwrap();
+        let large = std::fs::File::create(path("large")).unwrap();
+        large.set_len(1 << 30).unwrap();
+        std::fs::create_dir(path("folder")).unwrap();
+        std::os::unix::fs::symlink("nowhere", path("dangling")).unwrap();
+        std::os::unix::fs::symlink("circle", path("circle")).unwrap();
+        let cases = [
+            ("text", Some("{}")),
+            ("invalid", Some("")),
+            ("large", Some("")),
+            ("folder", Some("")),
+            ("dangling", Some("")),
+            ("circle", Some("")),
+            ("absent", None),
+            ("text/absent", None),
+        ];
+        for (name, expect) in cases {
+            let expect = expect.map(|text| (path(name), text.to_owned()));
+            assert_eq!(settings_file(path(name)), expect, "{name}");
+        }
     }
 }

@@ -26,6 +26,23 @@ fn guarded() -> World {
 }
 
 #[test]
+fn settings_that_cannot_be_read_make_every_call_ask() {
+    let rules = r#"{ "permissions": { "deny": ["Bash"] } }"#;
+    for trusts in [false, true] {
+        let world = World::new().file(&format!("project/{SETTINGS}"), rules);
+        if trusts {
+            assert_eq!(world.run(&["trust"]).status, 0);
+        }
+        let damaged = [rules.as_bytes(), b"\xff"].concat();
+        std::fs::write(world.path(&format!("project/{SETTINGS}")), damaged).unwrap();
+        let (ended, _) = run(&world, removing(), &["--on-ask", "deny"]);
+        assert!(is_there(&world), "{}", ended.stderr);
+        let told = "the file cannot be read, so every call needs approval";
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_change_to_a_script_that_settings_run_ends_trust() {
     for script in ["project/.claude/g.sh", "project/ci/g.sh"] {
         let world = guarded();
