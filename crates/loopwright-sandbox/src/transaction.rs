@@ -18,6 +18,7 @@
 //! | `scan` | the staged changes, compared with the current files |
 //! | `plan` | the steps, and the record of them |
 //! | `apply` | executing a plan, from the point where it stopped |
+//! | `turn` | the lock under which changes are judged and applied |
 //! | `undo` | undoing changes |
 //! | `notes` | messages about changes |
 //! | `place` | paths in a folder, without following links |
@@ -28,11 +29,11 @@ mod notes;
 mod place;
 mod plan;
 mod scan;
+mod turn;
 mod undo;
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -47,6 +48,7 @@ pub use self::scan::{Change, ChangeKind, Changes, Conflict, Refused};
 pub use self::undo::{Before, Undone, originals, undo};
 
 use self::plan::Plan;
+use self::turn::Turn;
 use crate::policy::SandboxPolicy;
 use crate::screen::Screen;
 
@@ -85,7 +87,7 @@ pub struct Transaction {
     /// Held until the end, so that others do not recover what is under way. `None` once it has been handed on.
     lock: Option<File>,
     /// Held from the look at the changes on: what was judged is what is applied, whatever others apply.
-    turn: OnceLock<File>,
+    turn: OnceLock<Turn>,
     applied: bool,
 }
 
@@ -199,15 +201,8 @@ impl Transaction {
     pub fn changes(&self, screen: &Screen) -> Result<Changes, TransactionError> {
         if self.turn.get().is_none() {
             let (staging, _) = self.parts()?;
-            let mut hasher = DefaultHasher::new();
-            self.root.hash(&mut hasher);
-            let path = staging.join(format!("turn-{:016x}", hasher.finish()));
-            let turn = File::options().create(true).truncate(false).write(true).open(&path);
-            let turn = turn.map_err(TransactionError::at(&path))?;
-            let taken = flock(&turn, FlockOperation::LockExclusive);
-            taken.map_err(|error| TransactionError::at(&path)(error.into()))?;
             // Another thread cannot have taken it meanwhile and hold it still.
-            self.turn.set(turn).ok();
+            self.turn.set(Turn::take(staging, &self.root)?).ok();
         }
         scan::scan(&self.folder, &self.root, self.began, &screen.clone().with_root(&self.root))
     }
@@ -366,6 +361,7 @@ fn recover_all(staging: &Path) -> Recovered {
     for folder in entries(staging) {
         let is_one = folder.join(LOCK).exists();
         let is_unknown = folder.join(DIRECT).exists();
+        turn::remove_left(&folder);
         if !is_one || (is_unknown && !is_old(&folder, KEPT_FOR)) {
             continue;
         }
