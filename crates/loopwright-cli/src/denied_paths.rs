@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use loopwright_permissions::{Access, Policy};
-use loopwright_sandbox::SandboxPolicy;
+use loopwright_sandbox::{ResolvedPath, SandboxPolicy};
 
-use crate::own_paths::{with_links, without_links};
+use crate::own_paths::without_links;
 
-/// Paths that rules deny, without links. Rules see the text of a command; the sandbox keeps the programs that it runs from
-/// these paths, too.
+/// Paths that rules deny: as they are named, of which the sandbox follows the links for each command, and without links as
+/// they were at first, so that a command that changes a link opens nothing. Rules see the text of a command; the sandbox
+/// keeps the programs that it runs from these paths, too.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeniedPaths {
     read: Vec<PathBuf>,
@@ -21,9 +22,8 @@ impl DeniedPaths {
         let read = policy.denied_paths(Access::Read);
         let write = policy.denied_paths(Access::Write);
         Self {
-            read: read.iter().map(|it| without_links(Path::new(it))).collect(),
-            // A program that replaces a link on the way changes what is found at the path.
-            write: write.iter().flat_map(|it| with_links(Path::new(it))).collect(),
+            read: read.iter().flat_map(|it| to_hide(Path::new(it))).collect(),
+            write: write.iter().flat_map(|it| to_protect(Path::new(it))).collect(),
         }
     }
 
@@ -37,8 +37,8 @@ impl DeniedPaths {
         let mut all = self.clone();
         all.read.retain(|it| !copy.starts_with(it));
         all.write.retain(|it| !copy.starts_with(it));
-        all.read.extend(of(Access::Read).map(|it| without_links(&it)));
-        all.write.extend(of(Access::Write).flat_map(|it| with_links(&it)));
+        all.read.extend(of(Access::Read).flat_map(|it| to_hide(&it)));
+        all.write.extend(of(Access::Write).flat_map(|it| to_protect(&it)));
         all
     }
 
@@ -53,4 +53,18 @@ impl DeniedPaths {
         };
         if self.write.is_empty() || !is_kept() { policy } else { policy.read_only() }
     }
+}
+
+/// Returns a path as it is named, and where it leads.
+fn to_hide(path: &Path) -> Vec<PathBuf> {
+    let real = without_links(path);
+    if real == path { vec![real] } else { vec![path.to_path_buf(), real] }
+}
+
+/// Returns the same with the links on the way: a program that replaces one changes what is found at the path.
+fn to_protect(path: &Path) -> Vec<PathBuf> {
+    let ResolvedPath { real, links } = ResolvedPath::of(path);
+    let is_plain = links.is_empty();
+    let named = (!is_plain).then(|| path.to_path_buf());
+    named.into_iter().chain(links).chain([real]).collect()
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use loopwright_capabilities::bash::BashPolicy;
 use loopwright_sandbox::Author;
 use loopwright_sandbox::transaction::staging_for;
-use loopwright_sandbox::{Backend, BackendChoice, Network, SandboxPolicy};
+use loopwright_sandbox::{Backend, BackendChoice, Network, SandboxPolicy, is_system_path};
 
 use crate::commands::Commands;
 use crate::config::{Bytes, Config, ConfigSources};
@@ -41,8 +41,14 @@ pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<
         [vec!["the system's programs and libraries".to_owned()], list(&policy.read_paths)].concat(),
     );
     row("writes", list(&policy.write_paths));
+    let needs = policy.hidden_needs();
+    let hidden = |path: &PathBuf| {
+        let note = if needs.contains(path) { ": programs cannot start without it" } else { "" };
+        format!("{}{note}", short(path))
+    };
     // What is not shown needs no word.
-    row("hidden", policy.hidden.iter().filter(|it| policy.shows(it)).map(short).collect());
+    let would_be_shown = |it: &&PathBuf| policy.shows(it) || is_system_path(it);
+    row("hidden", policy.hidden.iter().filter(would_be_shown).map(hidden).collect());
     // What is protected in each folder is in the documentation; here are the paths of this one.
     let protected = policy.protected.iter().filter(|it| it.is_absolute() && policy.shows(it));
     row("protected", protected.map(short).collect());

@@ -1,12 +1,11 @@
 //! What this program keeps for its user, and how agents are kept away from it.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use loopwright_capabilities::files::WorkspaceRoot;
-use loopwright_sandbox::SandboxPolicy;
+use loopwright_sandbox::{ResolvedPath, SandboxPolicy};
 
 use crate::config::{Config, ConfigSources};
 use crate::store::{StoreLocation, state_directory};
@@ -16,9 +15,6 @@ const REASON: &str = "Loopwright keeps its settings and sessions there";
 
 /// The same for paths that the configuration hides.
 const HIDDEN: &str = "`sandbox.hide` in the configuration names it";
-
-/// The number of links after which a path counts as a circle.
-const MAX_LINKS: usize = 40;
 
 /// The number of files of the user's settings in which links are looked for.
 const MAX_FILES: usize = 10_000;
@@ -132,14 +128,7 @@ impl OwnPaths {
 
 /// Returns a path without links, as far as it exists.
 pub(crate) fn without_links(path: &Path) -> PathBuf {
-    Links::default().resolve(path)
-}
-
-/// Returns a path without links, as far as it exists, and the links on the way to it.
-pub(crate) fn with_links(path: &Path) -> Vec<PathBuf> {
-    let mut links = Links::default();
-    let real = links.resolve(path);
-    links.found.into_iter().chain([real]).collect()
+    ResolvedPath::of(path).real
 }
 
 /// Links on the way to files, and what they lead to.
@@ -152,28 +141,9 @@ struct Links {
 impl Links {
     /// Returns a path without links, as far as it exists, and remembers the links on the way.
     fn resolve(&mut self, path: &Path) -> PathBuf {
-        let mut at = PathBuf::from("/");
-        let mut pending = names(path);
-        let mut followed = 0;
-        while let Some(name) = pending.pop() {
-            if name == ".." {
-                at.pop();
-                continue;
-            }
-            let next = at.join(&name);
-            match fs::read_link(&next) {
-                Ok(target) if followed < MAX_LINKS => {
-                    followed += 1;
-                    if target.is_absolute() {
-                        at = PathBuf::from("/");
-                    }
-                    pending.extend(names(&target));
-                    self.found.insert(next);
-                }
-                _ => at = next,
-            }
-        }
-        at
+        let ResolvedPath { real, links } = ResolvedPath::of(path);
+        self.found.extend(links);
+        real
     }
 
     /// Looks for links in a folder of settings and below, and in the folders that they lead to.
@@ -192,16 +162,6 @@ impl Links {
             }
         }
     }
-}
-
-/// Returns the names of a path, the last one first.
-fn names(path: &Path) -> Vec<OsString> {
-    let names = path.components().rev().filter_map(|part| match part {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some(OsString::from("..")),
-        _ => None,
-    });
-    names.collect()
 }
 
 #[cfg(test)]

@@ -40,6 +40,25 @@ fn found(world: &World, server: &Server) -> (bool, String, bool) {
 const KEPT: (bool, &str, bool) = (false, "source", true);
 const FREE: (bool, &str, bool) = (true, "sourcemore\n", true);
 
+#[test]
+fn a_denied_path_that_a_command_makes_a_link_hides_its_target_from_the_next_command() {
+    for (settings, told) in
+        [(Some(r#"{ "permissions": { "deny": ["Read(./kept)"] } }"#), false), (None, true)]
+    {
+        let world = world(settings)
+            .file("project/link.sh", "ln -s src/a.txt kept; echo linked > linked.txt")
+            .file("project/src/a.txt", "sesame")
+            .file("project/x.sh", "cat src/a.txt; echo ran > out.txt");
+        let calls = [streamed_call("", "sh link.sh"), streamed_call("", "sh x.sh")];
+        let server = Server::start(calls.into_iter().chain([streamed("Done.", "stop")]));
+        run(&world, &server, &["Go."]);
+        let link = std::fs::read_link(world.path("project/kept")).unwrap();
+        assert_eq!(link, std::path::Path::new("src/a.txt"));
+        let ran = world.path("project/out.txt").exists();
+        assert_eq!((heard(&server).contains("sesame"), ran), (told, true));
+    }
+}
+
 fn delegated(calls: impl IntoIterator<Item = Reply>) -> Server {
     let spawn = json!({ "subagent": "helper", "prompt": "Run it." });
     let steps = [streamed_tool("", "spawn_subagent", &spawn)].into_iter().chain(calls);

@@ -191,6 +191,17 @@ fn sandbox_explain_lists_what_commands_see() {
 }
 
 #[test]
+fn sandbox_explain_names_hidden_paths_of_the_system_and_those_that_programs_need() {
+    let world = configured("hide = ['/bin', '/usr/share/doc', './keys', '/srv/elsewhere']");
+    let done = world.run(&["sandbox", "explain"]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+    let lines = done.stdout.lines().skip_while(|it| !it.starts_with("hidden"));
+    let lines: Vec<&str> = lines.take(3).map(|it| it[13..].trim()).collect();
+    let needed = "/bin: programs cannot start without it";
+    assert_eq!(lines, [needed, "/usr/share/doc", "~/project/keys"]);
+}
+
+#[test]
 fn an_interruption_ends_the_command_and_a_kill_too() {
     for (signal, status) in [("-INT", Some(130)), ("-TERM", Some(143)), ("-KILL", None)] {
         let world = World::new();

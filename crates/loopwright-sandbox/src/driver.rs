@@ -150,7 +150,16 @@ impl Sandbox for BackendSandbox {
             Err(Failure::Refused(Refusal::Policy(reason))) => Err(SandboxError::Policy(reason)),
             Err(Failure::Refused(Refusal::Start { errno })) => {
                 let program = command.program.to_string_lossy().into_owned();
-                Err(SandboxError::Start { program, errno })
+                let hidden = policy.hidden_needs();
+                let Some(path) = hidden.first() else {
+                    return Err(SandboxError::Start { program, errno });
+                };
+                let error = std::io::Error::from_raw_os_error(errno);
+                Err(SandboxError::Policy(format!(
+                    "`{program}` cannot start ({error}): `{}` is hidden from commands, and programs need it; take it \
+                        off the hidden paths (`sandbox.hide`, also of the project)",
+                    path.display()
+                )))
             }
             Err(Failure::Refused(Refusal::Setup { stage, errno })) => {
                 let reason = match errno {

@@ -32,6 +32,7 @@ mod sandbox;
 pub mod screen;
 mod select;
 pub mod toolchains;
+mod withheld;
 
 #[cfg(target_os = "linux")]
 mod beneath;
@@ -69,6 +70,7 @@ pub use policy::{
 };
 pub use sandbox::Sandbox;
 pub use select::auto_select;
+pub use withheld::{ResolvedPath, is_system_path};
 
 /// Makes this program its own helper. Call it in the first line of `main`, before any thread
 /// starts: a process that was started as the helper does not return from this call.

@@ -333,7 +333,8 @@ impl SandboxPolicy {
     /// which changes are harmless, such as most git settings.
     pub fn screen(&self, screen: Screen) -> Screen {
         let is_standard = |path: &&PathBuf| PROTECTED_PATHS.iter().any(|known| ***path == **known);
-        let beyond = self.protected.iter().filter(|path| !is_standard(path));
+        let followed = self.clone().with_links_followed();
+        let beyond = followed.protected.iter().filter(|path| !is_standard(path));
         let screen = beyond.fold(screen, Screen::refuse);
         self.read_paths.iter().fold(screen, Screen::reach)
     }
@@ -373,35 +374,6 @@ impl SandboxPolicy {
     pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
         self.hidden.push(path.into());
         self
-    }
-
-    /// Returns how commands are kept from a path because it, or a folder around it, is hidden or
-    /// protected. `path` is absolute and without links. `None` means that the other fields decide.
-    ///
-    /// ```
-    /// use loopwright_sandbox::{SandboxPolicy, Withheld};
-    /// use std::path::Path;
-    ///
-    /// let policy = SandboxPolicy::in_dir("/srv/project").hide("keys").protect("/srv/project/ci");
-    /// let withheld = |path| policy.withheld(Path::new(path));
-    /// assert_eq!(withheld("/srv/project/keys/a"), Some(Withheld::Hidden));
-    /// assert_eq!(withheld("/srv/project/ci/run.sh"), Some(Withheld::Protected));
-    /// assert_eq!(withheld("/srv/project/src"), None);
-    /// ```
-    pub fn withheld(&self, path: &Path) -> Option<Withheld> {
-        if self.hidden.iter().any(|it| path.starts_with(self.workdir.join(it))) {
-            return Some(Withheld::Hidden);
-        }
-        let protected = self.protected.iter().filter(|it| it.is_absolute());
-        protected.into_iter().any(|it| path.starts_with(it)).then_some(Withheld::Protected)
-    }
-
-    /// Returns `true` if a path, relative to the working folder or absolute, is in a folder that
-    /// this policy shows besides the system's.
-    pub fn shows(&self, path: &Path) -> bool {
-        let path = self.workdir.join(path);
-        let others = self.read_paths.iter().chain(&self.write_paths);
-        others.chain([&self.workdir]).any(|it| path.starts_with(it))
     }
 
     /// Sets the network access.

@@ -211,3 +211,30 @@ async fn limits_are_those_of_the_policy() {
         assert_eq!(output.stdout.to_text(), "77\n1024\n0\n", "{backend}");
     }
 }
+
+#[tokio::test]
+async fn a_command_that_lacks_the_hidden_loader_or_shell_is_refused_with_the_hidden_path() {
+    let world = World::new();
+    let shell = fs::canonicalize("/bin/sh").unwrap().parent().unwrap().to_path_buf();
+    let policy = world.policy().hide(&shell);
+    let error = world.try_run(&sh(":"), &policy).await.unwrap_err().to_string();
+    let expect = format!("`{}` is hidden from commands, and programs need it", shell.display());
+    assert!(error.contains(&expect), "{error}");
+}
+
+#[tokio::test]
+async fn a_link_that_is_made_later_hides_what_it_leads_to_from_the_next_command() {
+    let world = World::new();
+    let (key, other) = (world.file("key", "sesame"), world.file("other", "plain"));
+    let policy = world.policy().hide(world.path("link"));
+    let line = sh("cat key 2>&1; cat other 2>&1");
+    let said = world.run(&line, &policy).await.stdout.to_text();
+    assert_eq!(said, "sesameplain");
+    std::os::unix::fs::symlink(&key, world.path("link")).unwrap();
+    let said = world.run(&line, &policy).await.stdout.to_text();
+    assert_eq!((said.contains("sesame"), said.contains("plain")), (false, true), "{said}");
+    fs::remove_file(world.path("link")).unwrap();
+    std::os::unix::fs::symlink(&other, world.path("link")).unwrap();
+    let said = world.run(&line, &policy).await.stdout.to_text();
+    assert_eq!((said.contains("sesame"), said.contains("plain")), (true, false), "{said}");
+}

@@ -2,15 +2,14 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use loopwright_sandbox::{Backend, Output, SandboxPolicy};
+use loopwright_sandbox::{Backend, Output, SandboxPolicy, Withheld, is_system_path};
 
 /// Where the sandbox has its own home, scratch space and devices.
 const HOME: &str = "/tmp/home";
 const OWN: [&str; 4] = ["/tmp", "/dev", "/proc", "/sys"];
 
-/// Folders of the system; of `/etc` a command sees parts, and which of them is not said here.
-const SYSTEM: [&str; 9] =
-    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/etc"];
+/// What the loader says of a library that it does not find.
+const NO_LIBRARY: &str = "error while loading shared libraries";
 
 /// How many paths are named.
 const MAX: usize = 3;
@@ -30,7 +29,7 @@ pub(super) fn notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
     if output.outcome.is_success() || !shows_exactly.iter().any(|it| it.name() == output.driver) {
         return Vec::new();
     }
-    let mut notes = Vec::new();
+    let mut notes = missing_libraries(output, policy);
     for bytes in [&output.stderr.head, &output.stderr.tail, &output.stdout.head] {
         for line in String::from_utf8_lossy(bytes).lines() {
             let Some((said, path)) = complaint(line) else { continue };
@@ -43,6 +42,19 @@ pub(super) fn notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Names a hidden folder of libraries if a program did not start without it.
+fn missing_libraries(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
+    let lacks = String::from_utf8_lossy(&output.stderr.head).contains(NO_LIBRARY);
+    let hidden = policy.hidden.iter().filter(|it| lacks && is_system_path(it));
+    let note = |it: &PathBuf| {
+        let it = it.display();
+        format!(
+            "`{it}` is hidden in the sandbox (`sandbox.hide`); programs may need its libraries to start"
+        )
+    };
+    hidden.take(MAX).map(note).collect()
 }
 
 /// Reads a line that says something of one path.
@@ -67,20 +79,19 @@ fn reason(said: Said, path: &Path, policy: &SandboxPolicy) -> Option<String> {
     let is_in = |folder: &PathBuf| path.starts_with(folder);
     let may_write = policy.write_paths.iter().chain(&policy.cache).any(is_in);
     let may_read = policy.read_paths.iter().any(is_in);
-    let hidden = policy.hidden.iter().any(|it| it.is_absolute() && path.starts_with(it));
-    if hidden && said != Said::ReadOnly {
-        return Some(format!("`{}` is hidden in the sandbox", path.display()));
+    let in_folder = path.strip_prefix(&policy.workdir).ok();
+    // Of the folder, a command sees that a hidden path exists; elsewhere it may not.
+    let may_be_hidden = said == Said::Denied || (said == Said::Missing && in_folder.is_none());
+    if may_be_hidden && policy.withheld(path) == Some(Withheld::Hidden) {
+        return Some(format!("`{}` is hidden in the sandbox", in_folder.unwrap_or(path).display()));
     }
-    if let Ok(below) = path.strip_prefix(&policy.workdir) {
-        let is_hidden = policy.hidden.iter().any(|hidden| below.starts_with(hidden));
-        let note = || format!("`{}` is hidden in the sandbox", below.display());
-        return (is_hidden && said == Said::Denied).then(note);
+    if in_folder.is_some() {
+        return None;
     }
     if may_write {
         return None;
     }
-    let is_system = SYSTEM.iter().any(|system| path.starts_with(system));
-    if may_read || is_system {
+    if may_read || is_system_path(path) {
         let note = || format!("`{}` is read-only in the sandbox", path.display());
         return (said == Said::ReadOnly).then(note);
     }
@@ -144,6 +155,28 @@ mod tests {
         check("cp: cannot copy '/a/b' to '/c/d': No such file or directory", &[]);
         check("cat: /srv/web/../../root/a: No such file or directory", &[]);
         check("nothing of /home/me/.aws", &[]);
+    }
+
+    #[test]
+    fn a_hidden_folder_of_libraries_is_named_if_a_program_lacks_one() {
+        let stderr =
+            "cat: error while loading shared libraries: libc.so.6: cannot open shared object file";
+        let output = Output { driver: "namespaces".to_owned(), ..Output::exited(127, "", stderr) };
+        let policy = SandboxPolicy::in_dir("/srv/web").hide("keys");
+        assert_eq!(notes(&output, &policy), Vec::<String>::new());
+        let note = "`/usr/lib` is hidden in the sandbox (`sandbox.hide`); programs may need its libraries to start";
+        assert_eq!(notes(&output, &policy.hide("/usr/lib")), [note]);
+    }
+
+    #[test]
+    fn a_hidden_path_is_named_relative_to_the_folder_if_it_is_in_it() {
+        let policy = SandboxPolicy::in_dir("/srv/web").hide("/srv/web/keys").hide("/opt/keys");
+        let reason = |said, path: &str| reason(said, Path::new(path), &policy);
+        let hidden = |path: &str| Some(format!("`{path}` is hidden in the sandbox"));
+        assert_eq!(reason(Said::Denied, "/srv/web/keys/a"), hidden("keys/a"));
+        assert_eq!(reason(Said::Missing, "/srv/web/keys/a"), None);
+        assert_eq!(reason(Said::Missing, "/opt/keys/a"), hidden("/opt/keys/a"));
+        assert_eq!(reason(Said::ReadOnly, "/opt/keys/a"), None);
     }
 
     #[test]

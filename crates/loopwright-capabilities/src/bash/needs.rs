@@ -129,7 +129,13 @@ fn path(
         let real = real.display();
         return Err(need(format!("`{text}` is a link to `{real}`; pass `{real}` instead")));
     }
-    if let Some(withheld) = policy.withheld(&path).filter(|it| refused.contains(it)) {
+    if path == Path::new("/") {
+        return Err(need(format!(
+            "`{text}` is the whole file system; name the folders that the command needs"
+        )));
+    }
+    let followed = policy.clone().with_links_followed();
+    if let Some(withheld) = followed.withheld(&path).filter(|it| refused.contains(it)) {
         let how = match withheld {
             Withheld::Hidden => "read",
             Withheld::Protected => "change",

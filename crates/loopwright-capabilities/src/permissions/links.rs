@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use loopwright_permissions::{Access, Policy};
+use loopwright_sandbox::ResolvedPath;
 
 /// The targets of the paths in deny rules that are links, or lead through links.
 #[derive(Debug, Default)]
@@ -28,7 +29,7 @@ impl LinkTargets {
         let targets = |access| {
             let named = policy.denied_paths(access).into_iter().map(PathBuf::from);
             let leading = named.filter_map(|named| {
-                let target = fs::canonicalize(&named).ok()?;
+                let target = ResolvedPath::of(&named).real;
                 let below = target.strip_prefix(&real).ok().map(|below| given.join(below));
                 let paths: Vec<PathBuf> = [Some(target), below].into_iter().flatten().collect();
                 (!paths.contains(&named)).then_some(Target { named, paths })

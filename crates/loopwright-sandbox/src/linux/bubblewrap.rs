@@ -23,6 +23,9 @@ use crate::policy::Network;
 /// The user ID of the command in the sandbox if root started the agent.
 const AGENT: &str = "1000";
 
+/// The number of arguments that `bwrap` takes. Those that it reads from a file (`--args`) count, too.
+const MAX_ARGUMENTS: usize = 9000;
+
 /// Limits of the user namespace.
 const SHARE: &str = "/proc/sys/user";
 
@@ -53,6 +56,7 @@ pub(crate) fn launch(
             .map_err(|error| at("descriptors")(error.into()))?;
         arguments.push(descriptor.as_raw_fd().to_string().into());
     }
+    within_limit(&arguments, view)?;
     // Its environment would be visible in the sandbox as the environment of its first process.
     let child = Command::new(program)
         .args(arguments)
@@ -71,6 +75,20 @@ pub(crate) fn launch(
         mounts: None,
     };
     Ok((pid, inner))
+}
+
+/// Checks that there are not more arguments than `bwrap` takes.
+fn within_limit(arguments: &[OsString], view: &View) -> Result<(), Refusal> {
+    // The name of the program is one of them.
+    let count = arguments.len() + 1;
+    if count <= MAX_ARGUMENTS {
+        return Ok(());
+    }
+    Err(Refusal::Policy(format!(
+        "bubblewrap takes at most {MAX_ARGUMENTS} arguments, and the {} paths of this command need {count}; hide or \
+            protect folders instead of the files in them, or use the sandbox backend `namespaces`",
+        view.entries.len()
+    )))
 }
 
 fn written(job: &LaunchRequest, view: &View) -> io::Result<OwnedFd> {

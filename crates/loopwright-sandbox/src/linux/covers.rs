@@ -192,11 +192,14 @@ pub(super) fn is_missing(error: &io::Error) -> bool {
 }
 
 fn refusal(path: &Path, obstacle: &Obstacle) -> Refusal {
+    let target = fs::read_link(path).ok();
     let path = path.display();
     Refusal::Policy(match obstacle {
         Obstacle::Link => format!(
-            "the protected path {path} is a symbolic link and cannot be protected; remove the link, or \
-                take it off the list of protected paths"
+            "the protected path {path} is a symbolic link{}, which a command that writes to its folder at once could \
+                replace; put the file itself there, take the path off the protected paths, or let changes be staged \
+                (`loopwright doctor sandbox` says why they are not)",
+            target.map_or_else(String::new, |it| format!(" to {}", it.display()))
         ),
         Obstacle::Unknown(error) => format!(
             "{path} cannot be hidden or protected: {error}; give yourself access to the folders \

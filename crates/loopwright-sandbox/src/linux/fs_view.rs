@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::covers::{self, Covers};
 use crate::home::cache_place;
 use crate::job::{LaunchRequest, Refusal};
-use crate::policy::{BroadPaths, SandboxPolicy, Withheld, WorkdirAccess};
+use crate::policy::{Backend, BroadPaths, SandboxPolicy, Withheld, WorkdirAccess};
 
 /// Folders with the programs and libraries of the system.
 const SYSTEM: [&str; 8] =
@@ -166,6 +166,13 @@ impl View {
         }
         for path in &policy.read_paths {
             let real = existing("readable path", path)?;
+            if real == Path::new("/") && builds_root(job.backend) {
+                return Err(Refusal::Policy(
+                    "a command cannot be given `/` to read: its root is built from the parts that it may see; name \
+                        the folders that it needs"
+                        .to_owned(),
+                ));
+            }
             let is_hidden = |path| policy.withheld(path) == Some(Withheld::Hidden);
             if is_hidden(&real) {
                 continue;
@@ -218,7 +225,7 @@ impl View {
 }
 
 /// Returns the policy of a folder with hidden paths as they are found now: absolute and without links. What is hidden
-/// through a link is what the link leads to.
+/// through a link is what the link leads to; the same, with the links on the way, is protected for a protected path.
 fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy, Refusal> {
     let mut hidden = Vec::new();
     for path in &policy.hidden {
@@ -233,7 +240,7 @@ fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy
             Err(_) => hidden.push(path),
         }
     }
-    let policy = SandboxPolicy { hidden, ..policy.clone() };
+    let policy = SandboxPolicy { hidden, ..policy.clone().with_links_followed() };
     if policy.withheld(workdir) == Some(Withheld::Hidden) {
         return Err(Refusal::Policy(format!(
             "commands cannot run in {}: `{}` is hidden from them; choose another folder, or remove it from the \
@@ -243,6 +250,11 @@ fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy
         )));
     }
     Ok(policy)
+}
+
+/// Returns `true` if commands have a root of their own, in which folders are mounted.
+fn builds_root(backend: Backend) -> bool {
+    !matches!(backend, Backend::Landlock | Backend::Host)
 }
 
 /// Returns the path that contains a folder.

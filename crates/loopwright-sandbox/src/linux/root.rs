@@ -93,15 +93,25 @@ fn at<T>(stage: impl Into<String>, result: Result<T, impl Into<io::Error>>) -> R
     result.map_err(|error| Refusal::setup(stage, &error.into()))
 }
 
-/// Adds an entry to an error. If a part of a writable folder cannot be mounted, another process has changed it
-/// since it was checked, and no other driver must try it.
+/// Adds an entry to an error. If a part of a writable folder is not found any more, another process has changed it since it
+/// was checked. Whatever the error, no other driver must try it.
 fn at_entry<T>(entry: &Entry, result: io::Result<T>) -> Result<T, Refusal> {
     result.map_err(|error| match entry.seen {
-        Seen::Part { .. } => Refusal::Policy(format!(
-            "{} cannot be hidden or protected ({error}); another command may be changing it; try \
-                again",
-            entry.at.display()
-        )),
+        Seen::Part { .. } => {
+            let changed = [libc::ENOENT, libc::ENOTDIR, libc::ELOOP, libc::EXDEV, libc::ESTALE];
+            let is_changed = error.raw_os_error().is_some_and(|it| changed.contains(&it));
+            let hint = match error.raw_os_error() {
+                _ if is_changed => "; another command may be changing it; try again",
+                Some(libc::EMFILE | libc::ENFILE | libc::ENOSPC) => {
+                    "; too many paths are hidden or protected: name folders instead of the files in them"
+                }
+                _ => "",
+            };
+            Refusal::Policy(format!(
+                "{} cannot be hidden or protected: {error}{hint}",
+                entry.at.display()
+            ))
+        }
         _ => Refusal::setup(format!("mount of {}", entry.at.display()), &error),
     })
 }
@@ -325,4 +335,23 @@ pub(super) fn folder(path: &Path, mode: u32) {
 /// Creates a file to mount on, unless it exists.
 fn file(path: &Path, mode: u32) {
     File::options().write(true).create_new(true).mode(mode).open(path).ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_path_that_has_changed_is_tried_again() {
+        let seen = Seen::Part { root: "/srv".into(), shape: Shape::File, covered: Covered::Hidden };
+        let entry = Entry { at: "/srv/a".into(), seen };
+        let reason = |errno| match at_entry::<()>(&entry, Err(io::Error::from_raw_os_error(errno)))
+        {
+            Err(Refusal::Policy(reason)) => reason,
+            other => panic!("{other:?}"),
+        };
+        assert!(reason(libc::ENOENT).ends_with("try again"));
+        assert!(reason(libc::EMFILE).ends_with("name folders instead of the files in them"));
+        assert!(reason(libc::EACCES).ends_with("(os error 13)"));
+    }
 }

@@ -61,3 +61,26 @@ fn the_network_is_shared_only_on_request_and_no_variable_is_an_argument() {
             .any(|argument| argument == "--unshare-net" || argument.contains("secret"))
     );
 }
+
+#[test]
+fn more_paths_than_bubblewrap_takes_are_refused_with_their_number() {
+    let folder = folder(&[]);
+    let job = job(SandboxPolicy::in_dir(folder.path()));
+    let mut view = View::of(&job).unwrap();
+    let own = Path::new("/opt/helper");
+    assert_eq!(within_limit(&arguments(&job, &view, own), &view), Ok(()));
+    let part = |number: usize| Entry {
+        at: view.workdir.join(number.to_string()),
+        seen: Seen::Part {
+            root: view.workdir.clone(),
+            shape: Shape::File,
+            covered: Covered::Hidden,
+        },
+    };
+    let parts: Vec<Entry> = (0..3000).map(part).collect();
+    view.entries = parts;
+    let refused = within_limit(&arguments(&job, &view, own), &view);
+    let Err(Refusal::Policy(reason)) = refused else { panic!("{refused:?}") };
+    let start = "bubblewrap takes at most 9000 arguments, and the 3000 paths of this command need ";
+    assert!(reason.starts_with(start), "{reason}");
+}

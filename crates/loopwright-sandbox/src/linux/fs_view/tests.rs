@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 use proptest::prelude::*;
 
 use super::*;
-use crate::policy::{Backend, SandboxPolicy};
+use crate::policy::SandboxPolicy;
 use crate::screen::UserSettings;
 
 pub(crate) fn job(policy: SandboxPolicy) -> LaunchRequest {
@@ -262,6 +262,27 @@ fn a_hidden_link_hides_what_it_leads_to() {
     let view = View::of(&job(SandboxPolicy::in_dir(folder.path()).hide("link/key"))).unwrap();
     let expect = [("real".to_owned(), Covered::Pinned), ("real/key".to_owned(), Covered::Hidden)];
     assert_eq!(parts(&view), expect);
+}
+
+#[test]
+fn a_protected_path_that_has_become_a_link_protects_what_it_leads_to() {
+    let (folder, other) = (folder(&[]), folder(&["real/a"]));
+    let real = fs::canonicalize(other.path()).unwrap();
+    symlink("real", real.join("set")).unwrap();
+    let policy = SandboxPolicy::in_dir(folder.path()).write(real.join("real"));
+    let view = View::of(&job(policy.protect(real.join("set/a")))).unwrap();
+    let covered = view.entries.iter().find(|it| it.at == real.join("real/a")).map(|it| &it.seen);
+    let protected = |it: &Seen| matches!(it, Seen::Part { covered: Covered::Protected, .. });
+    assert!(covered.is_some_and(protected), "{covered:?}");
+}
+
+#[test]
+fn the_whole_file_system_cannot_be_shown() {
+    let folder = folder(&[]);
+    let job = job(SandboxPolicy::in_dir(folder.path()).read("/"));
+    let Err(Refusal::Policy(reason)) = View::of(&job) else { panic!() };
+    assert!(reason.contains("cannot be given `/` to read"), "{reason}");
+    View::of(&LaunchRequest { backend: Backend::Landlock, ..job }).unwrap();
 }
 
 /// What a command can do with a path.
