@@ -15,9 +15,7 @@ use loopwright_sandbox::toolchains::{Caches, Toolchains};
 use loopwright_sandbox::{Author, Backend, BackendChoice, Limits, Network, SandboxPolicy};
 use loopwright_sessions::SessionId;
 
-use crate::config::{
-    Config, ConfigSources, MAX_TIMEOUT, SandboxSettings, Setting, Strings, in_home,
-};
+use crate::config::{Config, ConfigSources, MAX_TIMEOUT, SandboxSettings, Setting, Strings};
 use crate::denied_paths::DeniedPaths;
 use crate::own_paths::OwnPaths;
 use crate::store::state_directory;
@@ -187,11 +185,8 @@ impl Commands {
         written.extend(self.folders.iter().cloned());
         let open = if self.is_read_only { SandboxPolicy::read } else { SandboxPolicy::write };
         policy = written.into_iter().fold(policy, open);
-        let hidden = strings(settings.hide.as_ref()).iter().map(|text| {
-            in_home(text, self.home.as_deref())
-                .unwrap_or_else(|| text.trim_start_matches("./").into())
-        });
-        policy = hidden.fold(policy, SandboxPolicy::hide);
+        let hidden = self.paths(settings.hide.as_ref(), &workdir);
+        policy = hidden.into_iter().fold(policy, SandboxPolicy::hide);
         policy =
             strings(settings.direct.as_ref()).iter().fold(policy, SandboxPolicy::with_direct_path);
         if let Some(network) = &settings.network {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::ChatSession;
 use crate::added_folders::usable;
+use crate::config::in_home;
 use crate::console;
 use crate::own_paths::OwnPaths;
 use crate::render::sanitize_terminal;
@@ -22,10 +23,8 @@ impl ChatSession<'_> {
 
     fn added(&mut self, typed: &str) -> Result<PathBuf, loopwright_core::BoxError> {
         let (config, sources) = (&self.place.config, &self.place.sources);
-        let path = match (typed.strip_prefix("~/"), &sources.home) {
-            (Some(below), Some(home)) => home.join(below),
-            _ => Path::new(&sources.cwd).join(typed),
-        };
+        let path = in_home(typed, sources.home.as_deref())
+            .unwrap_or_else(|| Path::new(&sources.cwd).join(typed));
         let folder = usable(&path, config, sources)?;
         let setup = &mut self.conversation.setup;
         if folder != setup.workdir.path() && !setup.workdir.folders().any(|it| it == folder) {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::mode::with_change;
-use crate::config::{ChatSettings, read_text};
+use crate::config::{ChatSettings, in_home, read_text};
 use crate::conversation::{Conversation, SessionTotals};
 use crate::project::project_root;
 use crate::render::{columns, number, sanitize_terminal, single_line, truncate};
@@ -209,10 +209,7 @@ async fn printed(conversation: &Conversation, command: &str, status: &Status) ->
 
 /// Returns the files that a command names by absolute paths, such as a script. It may read them anywhere.
 fn files(command: &str, home: Option<&Path>) -> Vec<PathBuf> {
-    let path = |word: &str| match (word.strip_prefix("~/"), home) {
-        (Some(below), Some(home)) => home.join(below),
-        _ => PathBuf::from(word),
-    };
+    let path = |word: &str| in_home(word, home).unwrap_or_else(|| PathBuf::from(word));
     let paths = command.split_whitespace().map(path);
     paths.filter(|it| it.is_absolute() && it.is_file()).collect()
 }

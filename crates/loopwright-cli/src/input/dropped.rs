@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::config::in_home;
 use crate::file_url;
 
 /// Returns the paths that a pasted text consists of; empty if it is anything else. Terminals quote or escape paths in their
@@ -21,11 +22,9 @@ fn path(word: &str) -> Option<PathBuf> {
     if let Some(path) = file_url::path(word) {
         return Some(path.into());
     }
-    let home = || std::env::var_os("HOME").map(PathBuf::from);
-    match word.strip_prefix("~/") {
-        Some(below) => Some(home()?.join(below)),
-        None => Some(PathBuf::from(word)).filter(|it| it.is_absolute()),
-    }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let path = in_home(word, home.as_deref()).unwrap_or_else(|| PathBuf::from(word));
+    Some(path).filter(|it| it.is_absolute())
 }
 
 /// Splits a text into words as a shell does. Returns `None` if a quote is not closed.
