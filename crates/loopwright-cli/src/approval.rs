@@ -8,23 +8,26 @@ use loopwright_core::{
     AgentState, ApprovalDecision, BoxError, PendingApproval, RequestKind,
     messages::{Cost, ToolCall},
 };
-use loopwright_permissions::{Call, Decision, Policy};
+use loopwright_permissions::{Call, Decision, Mode, Policy};
 use loopwright_sessions::{DecideShown, SessionError, SessionId, SessionRuntime, ShownRequest};
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::agent::Setup;
 use crate::chosen_rules;
+use crate::commands::are_confined;
+use crate::config::{Config, ConfigSources};
 use crate::console;
 use crate::conversation::{Conversation, UserInput};
 use crate::cost_consent::{self, CostAnswer};
 use crate::display::RunDisplay;
 use crate::exit::ExitCode;
+use crate::folders::FoldersError;
 use crate::form;
 use crate::input::{Input, InputEvent};
 use crate::loops::{FixedLoop, maintenance_runtime};
 use crate::notify;
-use crate::permissions::is_confined;
+use crate::permissions::{RunPermissions, is_confined};
 use crate::render::{columns, file_diff, sanitize_terminal, single_line};
 use crate::report::needed;
 use crate::session::{SessionsError, now};
@@ -290,6 +293,26 @@ pub(crate) fn suggested(
     let is_confined = setup.mcp.is_confined(&asked.call.name)
         || is_confined(&asked.call.name, setup.commands.are_confined());
     rules_for(&setup.permissions.policy(), state, asked, is_confined)
+}
+
+/// Returns the rules that would decide about a call of a stored session from now on, and the permissions that keep them.
+///
+/// # Errors
+///
+/// Returns an error if the user's decisions about folders cannot be read.
+pub(crate) fn lasting_rules(
+    config: &Config,
+    sources: &ConfigSources,
+    state: &AgentState,
+    asked: &PendingApproval<'_>,
+) -> Result<(RunPermissions, Vec<String>), FoldersError> {
+    let permissions = RunPermissions::of(config, sources)?;
+    let confined = is_confined(&asked.call.name, are_confined(&config.sandbox));
+    // The run may have asked in a stricter mode than the one that is configured.
+    let policy = permissions.policy();
+    let policy = policy.with_mode(Mode::Ask).unwrap_or(policy);
+    let rules = rules_for(&policy, state, asked, confined);
+    Ok((permissions, rules))
 }
 
 /// Returns the rules with which a policy would allow a call that waits for approval.

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use loopwright_agent::LoopFactory;
-use loopwright_core::BoxError;
+use loopwright_core::{BoxError, PendingApproval};
 use loopwright_sessions::{AgentSession, SessionHeader, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,27 @@ pub enum AgentsError {
     Unusable(#[source] BoxError),
 }
 
+/// How long the rules of a decision hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleScope {
+    /// In the session, and in its forks.
+    Session,
+    /// In all sessions of the user in the same project.
+    Always,
+}
+
+/// Rules that the user chose with a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptRules {
+    /// How long they hold.
+    pub scope: RuleScope,
+    /// Whether they allow calls; otherwise they deny them.
+    pub allows: bool,
+    /// The rules, as they were shown.
+    pub rules: Vec<String>,
+}
+
 /// The agents that a server offers, and the folders that their sessions work in.
 #[async_trait]
 pub trait ServedAgents: Send + Sync {
@@ -57,6 +78,25 @@ pub trait ServedAgents: Send + Sync {
     ///
     /// Returns an error if the server cannot run the agent.
     async fn of(&self, session: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError>;
+
+    /// Returns the rules that would decide about calls like a waiting one from now on. They are shown to the user before they are
+    /// kept. Empty means that no rule can be kept.
+    async fn suggested_rules(
+        &self,
+        _session: &AgentSession,
+        _call: &PendingApproval<'_>,
+    ) -> Result<Vec<String>, BoxError> {
+        Ok(Vec::new())
+    }
+
+    /// Keeps rules that the user chose with a decision about a call of a session.
+    async fn keep_rules(
+        &self,
+        _session: &SessionHeader,
+        _rules: &KeptRules,
+    ) -> Result<(), BoxError> {
+        Err(BoxError::from("this server keeps no rules"))
+    }
 
     /// Returns the folder of a session that may be shown to its principal. `None` means that it has none.
     fn folder(&self, _session: &SessionHeader) -> Option<PathBuf> {

@@ -57,7 +57,7 @@ pub use crate::oidc::{InvalidIssuer, OidcIssuer};
 pub use crate::routes::files::{DiffView, FileDiff, FileList, FileView};
 pub use crate::{
     access::Access,
-    agents::{AgentInfo, AgentsError, ServedAgents},
+    agents::{AgentInfo, AgentsError, KeptRules, RuleScope, ServedAgents},
     audit::AuditEntry,
     cursor::{InvalidCursor, LastEventId},
     events::{EventStreams, events},
@@ -69,7 +69,7 @@ pub use crate::{
     routes::{
         agents::AgentList,
         messages::{EndView, MessageBody, MessageMode},
-        pending::DecisionBody,
+        pending::{DecisionBody, KeepBody},
         sessions::{ForkBody, NewSessionBody, RewindBody},
         usage::PrincipalUsage,
     },

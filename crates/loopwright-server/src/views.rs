@@ -148,6 +148,9 @@ pub struct PendingView {
     pub schema: Option<Value>,
     /// `true` if the call was interrupted and may have taken effect.
     pub is_interrupted: bool,
+    /// The rules that decide about such calls from now on if they are kept with the decision.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
 }
 
 /// The kind of decision that a pending call needs.
@@ -306,6 +309,7 @@ impl PendingView {
             kind,
             schema,
             is_interrupted: pending.question.is_recovery(),
+            rules: Vec::new(),
         }
     }
 }

@@ -6,6 +6,8 @@ mod a2a;
 mod api;
 mod attacks;
 mod client_tools;
+#[cfg(feature = "page")]
+mod decisions;
 mod events;
 #[cfg(feature = "files")]
 mod files;

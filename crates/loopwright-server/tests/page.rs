@@ -22,18 +22,18 @@ use crate::{
 };
 
 /// A browser that is signed in.
-struct Browser<'a> {
+pub(crate) struct Browser<'a> {
     world: &'a World,
     cookie: String,
     csrf: String,
 }
 
 /// The headers and fields of a form.
-type Pairs<'a> = &'a [(&'a str, &'a str)];
+pub(crate) type Pairs<'a> = &'a [(&'a str, &'a str)];
 
 impl<'a> Browser<'a> {
     /// Signs in with a token.
-    async fn of(world: &'a World, token: &str) -> Self {
+    pub(crate) async fn of(world: &'a World, token: &str) -> Self {
         let reply = form(world, "/sign-in", &[], &[("token", token)]).await;
         assert_eq!(reply.status, 200, "{reply:?}");
         let cookie = reply.headers["set-cookie"].to_str().unwrap();
@@ -44,31 +44,31 @@ impl<'a> Browser<'a> {
         Self { csrf, ..browser }
     }
 
-    async fn get(&self, path: &str) -> Reply {
+    pub(crate) async fn get(&self, path: &str) -> Reply {
         let request = Request::get(path).header("host", HOST).header("cookie", &self.cookie);
         self.world.send(request.body(Body::empty()).unwrap()).await
     }
 
-    async fn page(&self, path: &str) -> String {
+    pub(crate) async fn page(&self, path: &str) -> String {
         let reply = self.get(path).await;
         assert_eq!(reply.status, 200, "{path}: {}", reply.text);
         reply.text
     }
 
-    async fn submit(&self, path: &str, fields: Pairs<'_>) -> Reply {
+    pub(crate) async fn submit(&self, path: &str, fields: Pairs<'_>) -> Reply {
         let fields = [&[("csrf", &*self.csrf)][..], fields].concat();
         form(self.world, path, &[("cookie", &self.cookie)], &fields).await
     }
 
     /// Sends a form that has to take effect, and returns where it leads.
-    async fn sends(&self, path: &str, fields: Pairs<'_>) -> String {
+    pub(crate) async fn sends(&self, path: &str, fields: Pairs<'_>) -> String {
         let reply = self.submit(path, fields).await;
         assert_eq!(reply.status, 303, "{path}: {}", reply.text);
         reply.headers["location"].to_str().unwrap().to_owned()
     }
 
     /// Starts a session, lets it run, and returns its path.
-    async fn started(&self, text: &str) -> String {
+    pub(crate) async fn started(&self, text: &str) -> String {
         let path = self.sends("/sessions", &[("text", text)]).await;
         self.world.work().await;
         path
@@ -92,12 +92,12 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
 }
 
 /// Returns the number of times that a text holds another one.
-fn times(text: &str, part: &str) -> usize {
+pub(crate) fn times(text: &str, part: &str) -> usize {
     text.matches(part).count()
 }
 
 /// A model that calls a tool which needs an approval.
-async fn careful(arguments: Value) -> (World, MockTool) {
+pub(crate) async fn careful(arguments: Value) -> (World, MockTool) {
     let write = MockTool::new("write_file", "Writes.", |it| Ok::<_, String>(it.to_string()));
     let model =
         FakeModel::script([ScenarioStep::tool_call("write_file", arguments), "done".into()]);

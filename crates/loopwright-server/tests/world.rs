@@ -11,9 +11,10 @@ use axum::{
 use http_body_util::BodyExt as _;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::{AgentLoop, AgentState, BoxError, Timestamp};
+use loopwright_core::{AgentLoop, AgentState, BoxError, PendingApproval, Timestamp};
 use loopwright_server::{
-    Access, AgentInfo, AgentsError, Principal, Role, ServedAgents, Server, ServerBuilder, TokenFile,
+    Access, AgentInfo, AgentsError, KeptRules, Principal, Role, ServedAgents, Server,
+    ServerBuilder, TokenFile,
 };
 use loopwright_sessions::{AgentSession, SessionFactory, SessionHeader, SessionId, SessionStore};
 use loopwright_store_sql::SqliteStore;
@@ -64,9 +65,29 @@ impl ServedAgents for OneAgent {
         Some(self.1.clone())
     }
 
+    async fn suggested_rules(
+        &self,
+        _: &AgentSession,
+        call: &PendingApproval<'_>,
+    ) -> Result<Vec<String>, BoxError> {
+        let is_covered = &*call.call.name == "refund";
+        Ok(is_covered.then(|| "refund(\"ann\")".to_owned()).into_iter().collect())
+    }
+
+    async fn keep_rules(&self, _: &SessionHeader, rules: &KeptRules) -> Result<(), BoxError> {
+        let mut kept = std::fs::read_to_string(kept_in(&self.1)).unwrap_or_default();
+        kept += &format!("{:?} {} {}\n", rules.scope, rules.allows, rules.rules.join(", "));
+        Ok(std::fs::write(kept_in(&self.1), kept)?)
+    }
+
     async fn of(&self, _: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
         Ok(Arc::new(Same(self.0.clone())))
     }
+}
+
+/// Returns the file of the rules that users chose.
+fn kept_in(folder: &std::path::Path) -> PathBuf {
+    folder.with_file_name("kept")
 }
 
 pub(crate) struct World {
@@ -173,6 +194,13 @@ impl World {
         let worker = Worker::new(Arc::clone(&self.store) as _, Same(self.agent.clone())).unwrap();
         let worker = worker.with_options(options).with_env(FrozenClock::new().env(1));
         worker.run(&CancellationToken::new()).await;
+    }
+
+    /// Returns the rules that users chose, a line for each decision, and forgets them.
+    pub(crate) fn kept(&self) -> String {
+        let kept = std::fs::read_to_string(kept_in(&self.files)).unwrap_or_default();
+        std::fs::write(kept_in(&self.files), "").unwrap();
+        kept
     }
 
     /// Creates a token.

@@ -8,15 +8,21 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_agent::{Definitions as _, LoopFactory};
-use loopwright_core::BoxError;
-use loopwright_server::{AgentInfo, AgentsError, Principal, ServedAgents};
+use loopwright_core::{BoxError, PendingApproval};
+use loopwright_permissions::Decision;
+use loopwright_server::{AgentInfo, AgentsError, KeptRules, Principal, RuleScope, ServedAgents};
 use loopwright_sessions::{AgentSession, SessionHeader, SessionId, SessionQuery};
 use loopwright_worker::AgentResolver as _;
 use tokio_util::sync::CancellationToken;
 
+use crate::approval::lasting_rules;
+use crate::chosen_rules;
+use crate::config::{Config, ConfigSources, Flags};
 use crate::conversation::{ABOUT, Command, Conversation};
 use crate::definitions::Defined;
+use crate::load_config::load;
 use crate::model;
+use crate::permissions::RunPermissions;
 use crate::selected_agent::AGENT;
 use crate::session_agents::SessionAgents;
 use crate::startup::Startup;
@@ -82,6 +88,17 @@ impl OfferedAgents {
         }
     }
 
+    /// Reads the configuration for the directory of a session.
+    fn configuration(&self, session: &SessionHeader) -> Result<(Config, ConfigSources), BoxError> {
+        let workdir = session.workdir.as_deref().map_or(self.base.as_path(), Path::new);
+        // Before anything of the folder is read.
+        self.sessions.roots.check(session, workdir)?;
+        let config = self.sessions.cli.config.clone();
+        let flags = Flags { workdir: workdir.into(), config, ..Flags::default() };
+        let (sources, loaded) = load(flags)?;
+        Ok((loaded.config, sources))
+    }
+
     /// Returns the directory of a session that is its own.
     fn own_folder(&self, session: &SessionHeader) -> Option<PathBuf> {
         let (folders, workdir) = (self.folders.as_ref()?, session.workdir.as_deref()?);
@@ -136,6 +153,30 @@ impl ServedAgents for OfferedAgents {
 
     async fn of(&self, session: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
         self.sessions.of(session).await
+    }
+
+    async fn suggested_rules(
+        &self,
+        session: &AgentSession,
+        call: &PendingApproval<'_>,
+    ) -> Result<Vec<String>, BoxError> {
+        let (config, sources) = self.configuration(session.header())?;
+        Ok(lasting_rules(&config, &sources, session.state(), call)?.1)
+    }
+
+    async fn keep_rules(&self, session: &SessionHeader, kept: &KeptRules) -> Result<(), BoxError> {
+        let decision = if kept.allows { Decision::Allow } else { Decision::Deny };
+        match kept.scope {
+            RuleScope::Session => {
+                let store = &self.sessions.store;
+                chosen_rules::record(store, &session.id, decision, &kept.rules).await?;
+            }
+            RuleScope::Always => {
+                let (config, sources) = self.configuration(session)?;
+                RunPermissions::of(&config, &sources)?.decide_always(decision, &kept.rules)?;
+            }
+        }
+        Ok(())
     }
 
     fn folder(&self, session: &SessionHeader) -> Option<PathBuf> {

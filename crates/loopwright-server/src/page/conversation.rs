@@ -19,6 +19,7 @@ use crate::{
     principal::Role,
     problem::Problem,
     ran::ChangedArguments,
+    routes::pending::views,
     server::Server,
     tokens::random_token,
     views::MessageView,
@@ -46,13 +47,15 @@ pub(crate) async fn show(
     let (session, changed) = ChangedArguments::with_session(&server, &header.id).await?;
     let Queue { activity, messages } = Queue::of(&server, &session).await?;
     let relatives = relatives(&server, &visitor, &header).await?;
+    let waiting =
+        if visitor.may(Role::Approve) { views(&server, &session).await? } else { Vec::new() };
     let main = html! {
         h1 { (title(&header)) }
         (tabs(&header, "Conversation"))
         (status(&session, activity))
         (controls(&visitor, &session, activity))
         section #pending data-region aria-label="Waiting for you" {
-            (pending::cards(&visitor, &header, session.state()))
+            (pending::cards(&visitor, &header, session.state(), &waiting))
         }
         (conversation(&session, &changed, params.before, &messages))
         div #live .prose {}

@@ -15,7 +15,14 @@ use super::{
     turns::text_of,
     visitor::{Fields, Visitor},
 };
-use crate::{principal::Role, problem::Problem, routes::pending::DecisionBody, server::Server};
+use crate::{
+    agents::RuleScope,
+    principal::Role,
+    problem::Problem,
+    routes::pending::{DecisionBody, KeepBody},
+    server::Server,
+    views::PendingView,
+};
 
 /// The maximum number of waiting sessions listed.
 const MAX_WAITING: usize = 200;
@@ -61,7 +68,12 @@ pub(crate) async fn waiting(
 }
 
 /// Shows the waiting calls of a session.
-pub(crate) fn cards(visitor: &Visitor, header: &SessionHeader, state: &AgentState) -> Markup {
+pub(crate) fn cards(
+    visitor: &Visitor,
+    header: &SessionHeader,
+    state: &AgentState,
+    views: &[PendingView],
+) -> Markup {
     let pending = state.pending();
     let open = state.execution().and_then(|it| it.open_step());
     html! {
@@ -69,7 +81,9 @@ pub(crate) fn cards(visitor: &Visitor, header: &SessionHeader, state: &AgentStat
             @let address = PendingApproval::format_address(&asked.address());
             @let request = ShownRequest::of(&header.id, state, asked).address().to_string();
             @let step = open.map_or(0, OpenStep::number);
-            (card(visitor, header, asked, &format!("ask-{step}-{}", address.replace('.', "-")), &request))
+            @let id = format!("ask-{step}-{}", address.replace('.', "-"));
+            @let rules = views.iter().find(|it| it.call == address).map_or(&[][..], |it| &it.rules);
+            (card(visitor, header, asked, (&id, &request), rules))
         }
     }
 }
@@ -78,8 +92,8 @@ fn card(
     visitor: &Visitor,
     header: &SessionHeader,
     asked: &PendingApproval<'_>,
-    id: &str,
-    request: &str,
+    (id, request): (&str, &str),
+    rules: &[String],
 ) -> Markup {
     let action = format!("/sessions/{}/pending/{request}", header.id);
     let json = asked.call.arguments.to_string();
@@ -100,10 +114,10 @@ fn card(
                 form.stack method="post" action=(action) {
                     (token(visitor))
                     @match asked.kind {
-                        RequestKind::Question { schema } | RequestKind::External { schema } => {
-                            (question(id, schema.as_deref()))
-                        }
-                        _ => (approval(id, &json)),
+                        RequestKind::Question { schema } => (question(id, schema.as_deref())),
+                        RequestKind::External { schema } => (result(id, schema.as_deref())),
+                        _ if asked.question.is_recovery() => (recovery(id, &json)),
+                        _ => (approval(id, &json, &keep(id, header, rules))),
                     }
                 }
             }
@@ -112,7 +126,72 @@ fn card(
 }
 
 /// The fields of a decision about a call.
-fn approval(id: &str, json: &str) -> Markup {
+fn approval(id: &str, json: &str, keep: &Markup) -> Markup {
+    html! {
+        (arguments(id, json))
+        (reason(id, "Reason, if you deny it"))
+        (keep)
+        div.row {
+            button.yes name="decision" value="approve" { "Approve" }
+            button.no name="decision" value="deny" { "Deny" }
+            button.no name="decision" value="stop" { "Deny, and stop the run" }
+        }
+    }
+}
+
+/// The fields of a decision about a call that was interrupted.
+fn recovery(id: &str, json: &str) -> Markup {
+    let result = format!("{id}-result");
+    html! {
+        (arguments(id, json))
+        label for=(result) { "Result, if it is done" }
+        (area(&result, "result", ""))
+        (reason(id, "Reason, if you skip it"))
+        div.row {
+            button.yes name="decision" value="approve" { "Run it again" }
+            button name="decision" value="result" { "It is done" }
+            button.no name="decision" value="deny" { "Skip it" }
+            button.no name="decision" value="stop" { "Skip it, and stop the run" }
+        }
+    }
+}
+
+fn reason(id: &str, label: &str) -> Markup {
+    html! {
+        label for=(format!("{id}-reason")) { (label) }
+        input id=(format!("{id}-reason")) name="reason" autocomplete="off";
+    }
+}
+
+/// The choice how long a decision holds, with the rules that would be kept.
+fn keep(id: &str, header: &SessionHeader, rules: &[String]) -> Markup {
+    let mut scopes = vec![("", "for this call"), ("session", "for this session")];
+    // Only the user of the server has settings that rules can be kept in.
+    if header.id.tag().is_none() {
+        scopes.push(("always", "from now on in this project"));
+    }
+    html! {
+        @if !rules.is_empty() {
+            fieldset {
+                legend { "The decision holds" }
+                @for (value, label) in scopes {
+                    label.choice {
+                        input type="radio" name="keep" value=(value) checked[value.is_empty()];
+                        " " (label)
+                    }
+                }
+                p id=(format!("{id}-rules")) {
+                    "The kept rules: "
+                    @for rule in rules { code { (rule) } " " }
+                }
+            }
+            @for rule in rules { input type="hidden" name="rule" value=(rule); }
+        }
+    }
+}
+
+/// Shows the arguments, which can be edited.
+fn arguments(id: &str, json: &str) -> Markup {
     let arguments: Value = serde_json::from_str(json).unwrap_or(Value::Null);
     html! {
         @for difference in differences(&arguments) { (difference) }
@@ -130,12 +209,6 @@ fn approval(id: &str, json: &str) -> Markup {
                 (area(&field, "arguments", json))
             }
         }
-        label for=(format!("{id}-reason")) { "Reason, if you deny it" }
-        input id=(format!("{id}-reason")) name="reason" autocomplete="off";
-        div.row {
-            button.yes name="decision" value="approve" { "Approve" }
-            button.no name="decision" value="deny" { "Deny" }
-        }
     }
 }
 
@@ -145,15 +218,44 @@ fn area(id: &str, name: &str, text: &str) -> Markup {
     html! { textarea id=(id) name=(name) rows=(rows) spellcheck="false" { "\n" (text) } }
 }
 
-/// The fields of an answer.
+/// The fields of the answer to a question.
 fn question(id: &str, schema: Option<&Value>) -> Markup {
+    html! {
+        (answer_fields(id, "Answer", schema))
+        div.row {
+            button.yes name="decision" value="answer" { "Answer" }
+            button.no name="decision" value="deny" formnovalidate { "Decline to answer" }
+            button name="decision" value="cancel" formnovalidate { "Leave it undecided" }
+            button.no name="decision" value="stop" formnovalidate { "Decline, and stop the run" }
+        }
+    }
+}
+
+/// The fields of the result of a tool that runs elsewhere.
+fn result(id: &str, schema: Option<&Value>) -> Markup {
+    let message = format!("{id}-message");
+    html! {
+        (answer_fields(id, "Result", schema))
+        label for=(message) { "Error, if the tool failed" }
+        input id=(message) name="message" autocomplete="off";
+        (reason(id, "Reason, if you deny it"))
+        div.row {
+            button.yes name="decision" value="answer" { "Give the result" }
+            button name="decision" value="error" formnovalidate { "Report the error" }
+            button.no name="decision" value="deny" formnovalidate { "Deny" }
+            button.no name="decision" value="stop" formnovalidate { "Deny, and stop the run" }
+        }
+    }
+}
+
+fn answer_fields(id: &str, name: &str, schema: Option<&Value>) -> Markup {
     let options = schema.map(options).unwrap_or_default();
     let takes_text = schema.is_none_or(takes_text);
     let field = format!("{id}-answer");
     html! {
         @if !options.is_empty() {
             fieldset {
-                legend { "Answer" }
+                legend { (name) }
                 @for (at, option) in options.iter().enumerate() {
                     label.choice {
                         input type="radio" name="option" value=(at) required[!takes_text];
@@ -163,7 +265,7 @@ fn question(id: &str, schema: Option<&Value>) -> Markup {
             }
         }
         @if takes_text || options.is_empty() {
-            label for=(field) { @if options.is_empty() { "Answer" } @else { "Another answer" } }
+            label for=(field) { @if options.is_empty() { (name) } @else { "Another answer" } }
             (area(&field, "answer", ""))
             @if let Some(schema) = schema.filter(|_| !takes_text) {
                 details {
@@ -172,7 +274,6 @@ fn question(id: &str, schema: Option<&Value>) -> Markup {
                 }
             }
         }
-        div.row { button.yes name="decision" value="answer" { "Answer" } }
     }
 }
 
@@ -198,11 +299,21 @@ pub(crate) fn decision(
     asked: &PendingApproval<'_>,
 ) -> Result<DecisionBody, Problem> {
     match fields.text("decision") {
-        "approve" => Ok(DecisionBody::Approve { arguments: edited(fields, asked)? }),
-        "deny" => {
-            let reason = Some(fields.text("reason").to_owned()).filter(|it| !it.is_empty());
-            Ok(DecisionBody::Deny { reason })
+        "approve" => {
+            let arguments = edited(fields, asked)?;
+            Ok(DecisionBody::Approve { arguments, keep: kept(fields) })
         }
+        "deny" => Ok(DecisionBody::Deny { reason: filled(fields, "reason"), keep: kept(fields) }),
+        "stop" => Ok(DecisionBody::Stop { reason: filled(fields, "reason"), keep: kept(fields) }),
+        "cancel" => Ok(DecisionBody::Cancel),
+        "result" => {
+            let text = filled(fields, "result").map(|it| lines(&it, ""));
+            Ok(DecisionBody::Result { text: text.unwrap_or_else(|| UNKNOWN.to_owned()) })
+        }
+        "error" => match filled(fields, "message") {
+            Some(message) => Ok(DecisionBody::Error { message }),
+            None => Err(Problem::invalid("write what the error is")),
+        },
         "answer" => {
             let schema = match asked.kind {
                 RequestKind::Question { schema } | RequestKind::External { schema } => {
@@ -214,6 +325,24 @@ pub(crate) fn decision(
         }
         _ => Err(Problem::bad_request("choose a decision")),
     }
+}
+
+/// The result of an interrupted call that is done, if the visitor wrote none.
+const UNKNOWN: &str = "The user reports that this was done; its result is unknown.";
+
+/// Returns a field, or `None` if it is empty.
+fn filled(fields: &Fields, name: &str) -> Option<String> {
+    Some(fields.text(name).to_owned()).filter(|it| !it.is_empty())
+}
+
+/// Returns the rules that the visitor keeps with the decision.
+fn kept(fields: &Fields) -> Option<KeepBody> {
+    let scope = match fields.text("keep") {
+        "session" => RuleScope::Session,
+        "always" => RuleScope::Always,
+        _ => return None,
+    };
+    Some(KeepBody { scope, rules: fields.all("rule").map(|it| lines(it, "")).collect() })
 }
 
 fn answer(fields: &Fields, schema: Option<&Value>) -> Result<Value, Problem> {

@@ -127,6 +127,11 @@ impl Fields {
         self.0.iter().find(|it| it.0 == name).map(|it| &*it.1)
     }
 
+    /// Returns all values of a field that occurs several times.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |it| it.0 == name).map(|it| &*it.1)
+    }
+
     /// Returns a number.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Problem> {
         let text = self.text(name);

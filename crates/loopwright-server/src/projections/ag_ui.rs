@@ -196,9 +196,9 @@ fn decision(resume: &Resume, kind: PendingKind) -> DecisionBody {
         }
         ("resolved", PendingKind::Approval) if approved => {
             let arguments = payload.get("editedArgs").or_else(|| payload.get("arguments"));
-            DecisionBody::Approve { arguments: arguments.cloned() }
+            DecisionBody::Approve { arguments: arguments.cloned(), keep: None }
         }
-        _ => DecisionBody::Deny { reason },
+        _ => DecisionBody::Deny { reason, keep: None },
     }
 }
 
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn only_a_clear_yes_approves_a_call() {
-        let yes = DecisionBody::Approve { arguments: None };
+        let yes = DecisionBody::Approve { arguments: None, keep: None };
         for payload in
             [Value::Null, json!(true), json!("approve"), json!({}), json!({"approved": true})]
         {
@@ -377,8 +377,11 @@ mod tests {
         }
         let edited = json!({"approved": true, "editedArgs": {"a": 1}});
         let arguments = Some(json!({"a": 1}));
-        assert_eq!(approval("resolved", edited), DecisionBody::Approve { arguments });
-        let no = |reason: Option<&str>| DecisionBody::Deny { reason: reason.map(str::to_owned) };
+        assert_eq!(approval("resolved", edited), DecisionBody::Approve { arguments, keep: None });
+        let no = |reason: Option<&str>| DecisionBody::Deny {
+            reason: reason.map(str::to_owned),
+            keep: None,
+        };
         for payload in [
             json!(false),
             json!(1),

@@ -6,7 +6,7 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use loopwright_core::{ApprovalDecision, Arguments, PendingApproval, ToolOutput};
+use loopwright_core::{ApprovalDecision, Arguments, PendingApproval, RequestKind, ToolOutput};
 use loopwright_sessions::{
     AgentSession, DecideShown, Job, RequestAddress, SessionHeader, ShownRequest,
 };
@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::{reply, reply_tagged};
 use crate::{
+    agents::{KeptRules, RuleScope},
     extract::{Body, OwnSession, path_param},
     operation::{APPROVE, IF_NONE_MATCH, Operation, READ, empty, json, json_body},
     problem::Problem,
@@ -32,18 +33,27 @@ pub enum DecisionBody {
         /// Arguments that replace those of the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
+        /// The rules that decide about such calls from now on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keep: Option<KeepBody>,
     },
     /// The call does not run.
     Deny {
         /// The reason, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// The rules that decide about such calls from now on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keep: Option<KeepBody>,
     },
     /// The call does not run, and the run stops.
     Stop {
         /// The reason, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// The rules that decide about such calls from now on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keep: Option<KeepBody>,
     },
     /// The answer to the question of the tool, or the result of a tool that runs elsewhere.
     Answer {
@@ -62,6 +72,27 @@ pub enum DecisionBody {
         /// The result, for the model.
         text: String,
     },
+}
+
+/// Rules to keep with a decision: those that were listed with the call, and how long they hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeepBody {
+    /// How long they hold.
+    pub scope: RuleScope,
+    /// The rules, exactly as `rules` of the call lists them.
+    pub rules: Vec<String>,
+}
+
+impl DecisionBody {
+    /// Returns the rules to keep, and whether they allow calls.
+    fn keep(&self) -> Option<(&KeepBody, bool)> {
+        match self {
+            Self::Approve { keep, .. } => Some((keep.as_ref()?, true)),
+            Self::Deny { keep, .. } | Self::Stop { keep, .. } => Some((keep.as_ref()?, false)),
+            Self::Answer { .. } | Self::Cancel | Self::Error { .. } | Self::Result { .. } => None,
+        }
+    }
 }
 
 pub(crate) fn operations() -> Vec<Operation> {
@@ -97,7 +128,55 @@ async fn list(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let session = server.runtime().session(&header.id).await?;
-    reply_tagged(&headers, &PendingList { pending: PendingView::list(&session) })
+    reply_tagged(&headers, &PendingList { pending: views(&server, &session).await? })
+}
+
+/// Returns the calls that wait, with the rules that can be kept with a decision.
+pub(crate) async fn views(
+    server: &Server,
+    session: &AgentSession,
+) -> Result<Vec<PendingView>, Problem> {
+    let mut views = Vec::new();
+    for asked in &session.state().pending() {
+        let rules = suggested(server, session, asked).await?;
+        views.push(PendingView { rules, ..PendingView::of(session, asked) });
+    }
+    Ok(views)
+}
+
+async fn suggested(
+    server: &Server,
+    session: &AgentSession,
+    asked: &PendingApproval<'_>,
+) -> Result<Vec<String>, Problem> {
+    if !matches!(asked.kind, RequestKind::Approval) || asked.question.is_recovery() {
+        return Ok(Vec::new());
+    }
+    let rules = server.agents().suggested_rules(session, asked).await;
+    rules.map_err(|error| Problem::internal(error.to_string()))
+}
+
+/// Checks that rules may be kept, and are those that were shown.
+async fn kept(
+    server: &Server,
+    session: &AgentSession,
+    asked: &PendingApproval<'_>,
+    body: &DecisionBody,
+) -> Result<Option<KeptRules>, Problem> {
+    let Some((KeepBody { scope, rules }, allows)) = body.keep() else { return Ok(None) };
+    if matches!(body, DecisionBody::Approve { arguments: Some(_), .. }) {
+        return Err(Problem::invalid("rules cannot be kept with edited arguments"));
+    }
+    if *scope == RuleScope::Always && session.id().tag().is_some() {
+        return Err(Problem::invalid("only the user of the server keeps rules for good"));
+    }
+    let suggested = suggested(server, session, asked).await?;
+    if rules.is_empty() || suggested != *rules {
+        return Err(Problem::conflict(
+            "the rules of the call have changed; list the waiting calls",
+        ));
+    }
+    Ok(Some(KeptRules { scope: *scope, allows, rules: rules.clone() }))
 }
 
 async fn decide(
@@ -121,10 +200,16 @@ pub(crate) async fn decided(
     server.admit_more(&header.id).await?;
     let session = server.runtime().session(&header.id).await?;
     let asked = asked_at(&session, call)?;
-    let resolution = resolution(body);
+    let kept = kept(server, &session, &asked, &body).await?;
+    let resolution = resolution(body, &asked);
     let request = ShownRequest::of(session.id(), session.state(), &asked);
     let action = DecideShown { request, resolution };
     let session = server.runtime().execute(&header.id, &action).await?;
+    // Rules are kept only with the decision that they come from, and before the run continues.
+    if let Some(kept) = kept {
+        let done = server.agents().keep_rules(header, &kept).await;
+        done.map_err(|error| Problem::internal(error.to_string()))?;
+    }
     if session.state().pending().is_empty() {
         server.push_continuing(&Job::resume(header.id.clone())).await?;
     }
@@ -141,20 +226,27 @@ pub(crate) fn asked_at<'a>(
     address.find(session)?.ok_or_else(unknown)
 }
 
-/// The reason of a denial without one.
-const DENIED: &str = "The user denied the call.";
+/// Returns the reason of a denial without one.
+fn default_reason(asked: &PendingApproval<'_>) -> &'static str {
+    match asked.kind {
+        RequestKind::Question { .. } => "the user declined to answer",
+        _ if asked.question.is_recovery() => "the user decided so",
+        _ => "The user denied the call.",
+    }
+}
 
-fn resolution(body: DecisionBody) -> ApprovalDecision {
+fn resolution(body: DecisionBody, asked: &PendingApproval<'_>) -> ApprovalDecision {
+    let reason = |given: Option<String>| given.unwrap_or_else(|| default_reason(asked).to_owned());
     match body {
-        DecisionBody::Approve { arguments: None } => ApprovalDecision::Approve,
-        DecisionBody::Approve { arguments: Some(arguments) } => {
+        DecisionBody::Approve { arguments: None, .. } => ApprovalDecision::Approve,
+        DecisionBody::Approve { arguments: Some(arguments), .. } => {
             ApprovalDecision::ApproveWith { arguments: Arguments::new(arguments.to_string()) }
         }
-        DecisionBody::Deny { reason } => {
-            ApprovalDecision::Deny { reason: reason.unwrap_or_else(|| DENIED.to_owned()) }
+        DecisionBody::Deny { reason: given, .. } => {
+            ApprovalDecision::Deny { reason: reason(given) }
         }
-        DecisionBody::Stop { reason } => {
-            ApprovalDecision::DenyAndStop { reason: reason.unwrap_or_else(|| DENIED.to_owned()) }
+        DecisionBody::Stop { reason: given, .. } => {
+            ApprovalDecision::DenyAndStop { reason: reason(given) }
         }
         DecisionBody::Cancel => ApprovalDecision::Cancel,
         DecisionBody::Error { message } => ApprovalDecision::Fail { message },

@@ -4,17 +4,16 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
 use loopwright_core::{AgentState, BoxError, PendingApproval};
-use loopwright_permissions::{Decision, Mode};
+use loopwright_permissions::Decision;
 use loopwright_sessions::SessionHeader;
 
 use super::UserDecision;
-use crate::approval::{Scope, rules_for};
+use crate::approval::{Scope, lasting_rules};
 use crate::args::Cli;
 use crate::chosen_rules::ChosenRule;
-use crate::commands::are_confined;
 use crate::console;
 use crate::load_config::configured;
-use crate::permissions::{RunPermissions, is_confined};
+use crate::permissions::RunPermissions;
 use crate::render::sanitize_terminal;
 use crate::session::SessionsError;
 
@@ -60,12 +59,8 @@ impl LastingDecision {
         };
         let workdir = header.workdir.as_deref().map(PathBuf::from).unwrap_or_default();
         let (sources, config) = configured(cli, &workdir, None).map_err(settings)?;
-        let permissions = RunPermissions::of(&config, &sources).map_err(settings)?;
-        let confined = is_confined(&asked.call.name, are_confined(&config.sandbox));
-        // The run may have asked in a stricter mode than the one that is configured.
-        let policy = permissions.policy();
-        let policy = policy.with_mode(Mode::Ask).unwrap_or(policy);
-        let rules = rules_for(&policy, state, asked, confined);
+        let found = lasting_rules(&config, &sources, state, asked).map_err(settings)?;
+        let (permissions, rules) = found;
         if rules.is_empty() {
             return Err(SessionsError::Usage(format!(
                 "no rule can cover this call; omit `{option}`"

@@ -472,8 +472,8 @@ fn decision(parts: &[Value], asked: &PendingView) -> Result<DecisionBody, Failur
             DecisionBody::Answer { answer: Value::String(text) }
         }
         PendingKind::Approval => match text.trim().to_lowercase().as_str() {
-            "approve" | "approved" | "yes" => DecisionBody::Approve { arguments: None },
-            _ => DecisionBody::Deny { reason: Some(text) },
+            "approve" | "approved" | "yes" => DecisionBody::Approve { arguments: None, keep: None },
+            _ => DecisionBody::Deny { reason: Some(text), keep: None },
         },
     })
 }

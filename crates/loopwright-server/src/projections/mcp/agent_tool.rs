@@ -99,9 +99,9 @@ impl AgentTool {
         let body = match answer {
             Some(answer) if is_question => DecisionBody::Answer { answer: answer.clone() },
             Some(answer) if answer["allow"] == Value::Bool(true) => {
-                DecisionBody::Approve { arguments: None }
+                DecisionBody::Approve { arguments: None, keep: None }
             }
-            _ => DecisionBody::Deny { reason: None },
+            _ => DecisionBody::Deny { reason: None, keep: None },
         };
         let session = decided(&self.server, &header, call, body).await?;
         if let Some(asked) = PendingView::list(&session).into_iter().next() {
