@@ -48,7 +48,7 @@ pub(crate) async fn show(
     let Queue { activity, messages } = Queue::of(&server, &session).await?;
     let relatives = relatives(&server, &visitor, &header).await?;
     let waiting =
-        if visitor.may(Role::Approve) { views(&server, &session).await? } else { Vec::new() };
+        if visitor.may(Role::Approve) { views(&server, &session).await } else { Vec::new() };
     let main = html! {
         h1 { (title(&header)) }
         (tabs(&header, "Conversation"))

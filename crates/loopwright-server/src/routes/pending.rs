@@ -128,32 +128,29 @@ async fn list(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let session = server.runtime().session(&header.id).await?;
-    reply_tagged(&headers, &PendingList { pending: views(&server, &session).await? })
+    reply_tagged(&headers, &PendingList { pending: views(&server, &session).await })
 }
 
 /// Returns the calls that wait, with the rules that can be kept with a decision.
-pub(crate) async fn views(
-    server: &Server,
-    session: &AgentSession,
-) -> Result<Vec<PendingView>, Problem> {
+pub(crate) async fn views(server: &Server, session: &AgentSession) -> Vec<PendingView> {
     let mut views = Vec::new();
     for asked in &session.state().pending() {
-        let rules = suggested(server, session, asked).await?;
+        let rules = suggested(server, session, asked).await;
         views.push(PendingView { rules, ..PendingView::of(session, asked) });
     }
-    Ok(views)
+    views
 }
 
 async fn suggested(
     server: &Server,
     session: &AgentSession,
     asked: &PendingApproval<'_>,
-) -> Result<Vec<String>, Problem> {
+) -> Vec<String> {
     if !matches!(asked.kind, RequestKind::Approval) || asked.question.is_recovery() {
-        return Ok(Vec::new());
+        return Vec::new();
     }
-    let rules = server.agents().suggested_rules(session, asked).await;
-    rules.map_err(|error| Problem::internal(error.to_string()))
+    // A call is decided about without rules if they cannot be found, such as in a folder that is gone.
+    server.agents().suggested_rules(session, asked).await.unwrap_or_default()
 }
 
 /// Checks that rules may be kept, and are those that were shown.
@@ -170,7 +167,7 @@ async fn kept(
     if *scope == RuleScope::Always && session.id().tag().is_some() {
         return Err(Problem::invalid("only the user of the server keeps rules for good"));
     }
-    let suggested = suggested(server, session, asked).await?;
+    let suggested = suggested(server, session, asked).await;
     if rules.is_empty() || suggested != *rules {
         return Err(Problem::conflict(
             "the rules of the call have changed; list the waiting calls",
@@ -208,7 +205,7 @@ pub(crate) async fn decided(
     // Rules are kept only with the decision that they come from, and before the run continues.
     if let Some(kept) = kept {
         let done = server.agents().keep_rules(header, &kept).await;
-        done.map_err(|error| Problem::internal(error.to_string()))?;
+        done.map_err(|_| Problem::internal("the call is decided, but its rules were not kept"))?;
     }
     if session.state().pending().is_empty() {
         server.push_continuing(&Job::resume(header.id.clone())).await?;
