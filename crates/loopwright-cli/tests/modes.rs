@@ -82,8 +82,8 @@ fn a_server_names_its_mode() {
         ];
         let mut command = world.command(&line.concat());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let told = lines.into_iter().find(|line| line.starts_with("mode "));
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let told = lines.find(|line| line.starts_with("mode "));
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(told.as_deref(), Some(expect));

@@ -9,7 +9,7 @@ use std::{
 
 use loopwright_core::{
     AgentEvent, AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, Arguments, BoxError,
-    Budget, CallableHook, CustomEvent, EventEnvelope, EventSink, EventType as _, Hook,
+    Budget, CallableHook, CustomEvent, EventEnvelope, EventSink, EventSinks, EventType as _, Hook,
     InferenceDecision, RunOptions, StopSignal, ToolDecision, ToolOutcome,
     events::{
         ContinuationEvaluated, HookExecuted, InferenceResponseReceived, StateUpdated,
@@ -455,4 +455,31 @@ fn every_event_names_a_permission_mode_if_all_labels_return_one() {
     assert_eq!(run(&[Some("unconfined"), Some("unconfined")]), named);
     assert_eq!(run(&[Some("unconfined"), None]), HashSet::from([None]));
     assert_eq!(run(&[None, Some("unconfined")]), HashSet::from([None]));
+}
+
+#[test]
+fn a_sub_agent_names_no_permission_mode_that_its_parent_does_not_name() {
+    let named = |own: &[Option<&'static str>], of_parent: &[Option<&'static str>]| {
+        let events = EventRecorder::new();
+        let mut sinks = EventSinks::default();
+        sinks.add(events.sink());
+        for label in of_parent.iter().copied() {
+            sinks.add_mode_label(move || label);
+        }
+        let agent = agent([]).with(|parts| {
+            for label in own.iter().copied() {
+                parts.event_sinks.add_mode_label(move || label);
+            }
+        });
+        // The run of a sub-agent gets the listeners of its parent with the options.
+        let options = RunOptions { sinks, ..options() };
+        drop(block_on(agent.start(asked(), options).finish()));
+        events.envelopes()[0].permission_mode.is_some()
+    };
+    let unconfined = [Some("unconfined")];
+    assert!(named(&[], &unconfined));
+    assert!(named(&unconfined, &unconfined));
+    assert!(named(&unconfined, &[]));
+    assert!(!named(&unconfined, &[None]));
+    assert!(!named(&[None], &unconfined));
 }

@@ -92,9 +92,8 @@ impl EventSinks {
     }
 
     /// Adds a function that returns the permission mode for the field
-    /// [`permission_mode`](EventEnvelope::permission_mode) of each event. `None` means that the event names no mode. If
-    /// several functions are added, events name a mode only if all of them return one. Sub-agents without a function of their
-    /// own use that of their parent.
+    /// [`permission_mode`](EventEnvelope::permission_mode) of each event. `None` means that the event names no mode. If there are
+    /// several functions, such as those of an agent and of its parents, events name a mode only if all of them return one.
     pub fn add_mode_label(
         &mut self,
         label: impl Fn() -> Option<&'static str> + Send + Sync + 'static,
@@ -105,11 +104,11 @@ impl EventSinks {
         });
     }
 
-    /// Attaches all listeners of another list after these. The other list's mode label is used if this list has none.
+    /// Attaches all listeners of another list after these, and adds its mode labels.
     pub fn extend(&mut self, others: &Self) {
         self.sinks.extend(others.sinks.iter().cloned());
-        if self.mode_label.is_none() {
-            self.mode_label.clone_from(&others.mode_label);
+        if let Some(label) = others.mode_label.clone() {
+            self.add_mode_label(move || label());
         }
     }
 
