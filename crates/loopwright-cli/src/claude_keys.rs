@@ -244,7 +244,8 @@ fn usable(
     }
     let unknown = || format!("unknown model `{name}`");
     let meant = ModelName::from_text(name).ok_or_else(unknown)?;
-    let model = meant.resolve(&config.aliases, sources).map_err(|_| unknown())?;
+    let model =
+        meant.resolve(&config.aliases, &config.providers, sources).map_err(|_| unknown())?;
     let providers = model::providers(config, sources).map_err(|error| error.summary())?;
     let llm = LlmConfig::named(&format!("{}/{}", model.provider(), model.name()));
     providers.check(Some(&llm)).map_err(|error| error.to_string())?;

@@ -59,7 +59,7 @@ pub use limits::{Limits, STEPS, SessionLimits, TIME, TOKENS};
 pub use mcp::{McpLayers, McpTable};
 pub use model_facts::{Capabilities, DollarsPerMillion, ModelFacts, PriceFacts};
 pub use model_name::ModelName;
-pub(crate) use model_name::{SHORT, misspelt};
+pub(crate) use model_name::{SHORT, misspelt, short_models};
 pub use model_ref::ModelRef;
 pub use model_refs::ModelRefs;
 pub use notify::{CommandLine, NotifySettings};
@@ -186,7 +186,8 @@ impl Config {
             project: std::mem::take(&mut project.mcp),
         };
         let mut layer = flags.or(environment).or(project).or(user);
-        let model = model_name::resolved(layer.model.take(), &layer.aliases, sources)?;
+        let model =
+            model_name::resolved(layer.model.take(), &layer.aliases, &layer.providers, sources)?;
         let config = Self {
             model,
             user_file,

@@ -13,7 +13,7 @@ use loopwright_models::{
 use crate::args::Transport;
 use crate::config::{
     self, Config, ConfigSources, DollarsPerMillion, ModelFacts, ModelName, ModelRef, Origin, SHORT,
-    Setting, SettingValue as _, Text, closest,
+    Setting, SettingValue as _, Text, closest, short_models,
 };
 use crate::console;
 use crate::exit::ExitCode;
@@ -221,8 +221,8 @@ pub(crate) fn aliases(config: &Config, providers: &Providers) -> BTreeMap<String
             providers.check(Some(&llm)).is_ok()
         }
     };
-    let others = SHORT.iter().map(|(name, models)| {
-        let used = models.iter().find(|(provider, _)| is_used(provider));
+    let others = SHORT.iter().map(|(name, _)| {
+        let used = short_models(name).find(|(provider, _)| is_used(provider));
         let model = used.map_or("inherit".to_owned(), |(provider, it)| format!("{provider}/{it}"));
         ((*name).to_owned(), model)
     });
@@ -263,12 +263,13 @@ pub(crate) fn named(
     let Some(name) = ModelName::from_text(text) else {
         return Err(no_model(format!("not a model; write {}", ModelName::EXPECTED)));
     };
-    let model = name.resolve(&config.aliases, sources).map_err(|suggestion| {
-        no_model(match suggestion {
-            Some(meant) => format!("unknown model `{text}`; did you mean `{meant}`?"),
-            None => format!("unknown model `{text}`; select one as `provider/model`"),
-        })
-    })?;
+    let model =
+        name.resolve(&config.aliases, &config.providers, sources).map_err(|suggestion| {
+            no_model(match suggestion {
+                Some(meant) => format!("unknown model `{text}`; did you mean `{meant}`?"),
+                None => format!("unknown model `{text}`; select one as `provider/model`"),
+            })
+        })?;
     Ok(selection(&model))
 }
 

@@ -6,7 +6,7 @@ use loopwright_models::{ModelCatalog, Providers};
 
 use super::keys::closest;
 use super::value::SettingValue;
-use super::{ConfigError, ConfigSources, ModelRef, Setting};
+use super::{ConfigError, ConfigSources, ModelRef, Provider, Setting};
 
 /// A model as a user names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +16,9 @@ pub enum ModelName {
     /// A name of `[aliases]`, of another program, or of a known model.
     Short(String),
 }
+
+/// The variable with the ID of the key that signs requests to Bedrock.
+const SIGNS: &str = "AWS_ACCESS_KEY_ID";
 
 /// Short names of other programs: the name, and the models that it stands for, with their providers.
 pub(crate) const SHORT: &[(&str, &[(&str, &str)])] = &[
@@ -29,6 +32,23 @@ pub(crate) const SHORT: &[(&str, &[(&str, &str)])] = &[
     ("pro", &[("gemini", "gemini-3.1-pro-preview")]),
     ("sonnet", &[("anthropic", "claude-sonnet-5-5")]),
 ];
+
+/// The same names at providers that host models of others, under IDs that no catalog has. A profile that begins with `global.`
+/// works in every region of Bedrock. `vertex` is the name of a configured provider of Vertex AI.
+const HOSTED: &[(&str, &[(&str, &str)])] = &[
+    ("flash", &[("vertex", "publishers/google/models/gemini-3.5-flash")]),
+    ("flash-lite", &[("vertex", "publishers/google/models/gemini-3.1-flash-lite")]),
+    ("haiku", &[("bedrock", "global.anthropic.claude-haiku-5-5")]),
+    ("opus", &[("bedrock", "global.anthropic.claude-opus-5-5")]),
+    ("pro", &[("vertex", "publishers/google/models/gemini-3.1-pro-preview")]),
+    ("sonnet", &[("bedrock", "global.anthropic.claude-sonnet-5-5")]),
+];
+
+/// Returns the models that a short name stands for, with their providers: those of the makers first.
+pub(crate) fn short_models(name: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let of_name = SHORT.iter().chain(HOSTED).filter(move |it| it.0 == name);
+    of_name.flat_map(|it| it.1).copied()
+}
 
 impl SettingValue for ModelName {
     const EXPECTED: &'static str =
@@ -52,7 +72,7 @@ impl From<ModelRef> for ModelName {
 
 impl ModelName {
     /// Returns the model. A short name stands for the alias of that name, then for a model of another program, and then
-    /// for a known model; of several providers, for that of the first one whose key is set.
+    /// for a known model; of several providers, for that of the first one whose key is set, or else that is configured.
     ///
     /// # Errors
     ///
@@ -60,6 +80,7 @@ impl ModelName {
     pub(crate) fn resolve(
         &self,
         aliases: &BTreeMap<String, Setting<ModelRef>>,
+        configured: &BTreeMap<String, Provider>,
         sources: &ConfigSources,
     ) -> Result<ModelRef, Option<String>> {
         let name = match self {
@@ -72,15 +93,19 @@ impl ModelName {
         let environment = sources.environment.clone();
         let keys = move |name: &str| environment.get(name)?.to_str().map(str::to_owned);
         let providers = Providers::new().with_keys(keys);
-        let short = SHORT.iter().find(|it| it.0 == name);
-        let short = short.into_iter().flat_map(|it| it.1).map(|(provider, it)| (*provider, *it));
         let known =
             providers.names().filter(|it| providers.catalog().models(it).any(|it| it.0 == name));
-        let mut found: Vec<(&str, &str)> = short.collect();
+        let mut found: Vec<(&str, &str)> = short_models(name).collect();
         if found.is_empty() {
             found.extend(known.map(|provider| (provider, name.as_str())));
         }
-        let usable = found.iter().find(|it| providers.has_key(it.0)).or(found.first());
+        // Requests to Bedrock can be signed without a key of its own.
+        let signs =
+            |provider: &str| provider == "bedrock" && sources.environment.contains_key(SIGNS);
+        let is_set_up = |provider: &str| configured.contains_key(provider) || signs(provider);
+        let with_key = found.iter().find(|it| providers.has_key(it.0));
+        let usable = with_key.or_else(|| found.iter().find(|it| is_set_up(it.0)));
+        let usable = usable.or(found.first());
         let model =
             usable.and_then(|(provider, name)| ModelRef::from_text(&format!("{provider}/{name}")));
         model.ok_or_else(|| similar(name, aliases.keys(), &providers))
@@ -120,10 +145,11 @@ pub(crate) fn misspelt<'a>(
 pub(super) fn resolved(
     model: Option<Setting<ModelName>>,
     aliases: &BTreeMap<String, Setting<ModelRef>>,
+    configured: &BTreeMap<String, Provider>,
     sources: &ConfigSources,
 ) -> Result<Option<Setting<ModelRef>>, ConfigError> {
     let Some(model) = model else { return Ok(None) };
-    let value = model.value.resolve(aliases, sources).map_err(|suggestion| {
+    let value = model.value.resolve(aliases, configured, sources).map_err(|suggestion| {
         ConfigError::UnknownModel { origin: model.origin.clone(), suggestion }
     })?;
     Ok(Some(Setting::new(value, model.origin)))
@@ -135,12 +161,21 @@ mod tests {
     use super::*;
 
     fn resolve(name: &str, keys: &[&str]) -> Result<String, Option<String>> {
+        resolve_with(name, keys, &[])
+    }
+
+    fn resolve_with(
+        name: &str,
+        keys: &[&str],
+        configured: &[&str],
+    ) -> Result<String, Option<String>> {
         let alias = ModelRef::from_text("acme/small").unwrap();
         let aliases = BTreeMap::from([("fast".to_owned(), Setting::new(alias, Origin::Default))]);
         let environment = keys.iter().map(|it| ((*it).to_owned(), "k".into())).collect();
         let sources = ConfigSources { environment, ..ConfigSources::default() };
         let name = ModelName::from_text(name).unwrap();
-        name.resolve(&aliases, &sources).map(|it| it.to_string())
+        let configured = configured.iter().map(|it| ((*it).to_owned(), Provider::default()));
+        name.resolve(&aliases, &configured.collect(), &sources).map(|it| it.to_string())
     }
 
     #[test]
@@ -151,6 +186,24 @@ mod tests {
         is("flash", "gemini/gemini-3.5-flash");
         is("claude-opus-5", "anthropic/claude-opus-5");
         is("openrouter/meta/llama", "openrouter/meta/llama");
+    }
+
+    #[test]
+    fn a_short_name_is_a_model_of_bedrock_or_vertex_where_only_that_is_set_up() {
+        let bedrock = "bedrock/global.anthropic.claude-opus-5-5";
+        let vertex = "vertex/publishers/google/models/gemini-3.5-flash";
+        for (found, expect) in [
+            (resolve("opus", &["AWS_ACCESS_KEY_ID"]), bedrock),
+            (resolve_with("opus", &[], &["bedrock"]), bedrock),
+            (
+                resolve("opus", &["AWS_ACCESS_KEY_ID", "ANTHROPIC_API_KEY"]),
+                "anthropic/claude-opus-5-5",
+            ),
+            (resolve_with("flash", &[], &["vertex"]), vertex),
+            (resolve_with("flash", &["GEMINI_API_KEY"], &["vertex"]), "gemini/gemini-3.5-flash"),
+        ] {
+            assert_eq!(found, Ok(expect.to_owned()));
+        }
     }
 
     #[test]
