@@ -46,6 +46,27 @@ fn unsaved_text_is_read_and_changed_through_the_editor() {
 }
 
 #[test]
+fn commands_run_in_the_sandbox_and_not_in_a_terminal_of_the_editor_in_every_mode() {
+    for mode in ["auto", "unconfined"] {
+        // A command in the sandbox has another home than the editor.
+        let call = streamed_tool("", "bash", &json!({"command": "echo home=$HOME; touch made"}));
+        let server = Server::start([call, streamed("Done.", "stop")]);
+        let world = World::new();
+        let line = ["acp", "-m", "openai-compatible/test", "--base-url", &server.url];
+        let line = [&line[..], &["--permission-mode", mode]].concat();
+        let mut editor = Editor::start_offering(&world, &line, &json!({"terminal": true}));
+        let session = editor.new_session(&world);
+        let ended = editor.prompt(&session, &prompt("Run it"));
+        assert_eq!(ended["result"]["stopReason"], "end_turn", "{ended}");
+        let asked = last_request(&server);
+        assert!(asked.contains("home=/"), "{asked}");
+        let home = world.path("").display().to_string();
+        assert!(!asked.contains(&format!("home={}", home.trim_end_matches('/'))), "{asked}");
+        assert!(world.path("project/made").exists());
+    }
+}
+
+#[test]
 fn the_editor_gives_no_access_to_denied_files_and_writes_no_protected_ones() {
     let read = streamed_tool("", "read_file", &json!({"path": ".env"}));
     let write = json!({"path": ".git/hooks/x", "content": "x", "create_dirs": true});
