@@ -96,7 +96,7 @@ fn a_list_of_tools_leaves_the_agent_with_these() {
         let (_, request) = loaded(&furnished(), &["--tools", list]);
         tools(&request).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(of("Bash"), ["bash"]);
+    assert_eq!(of("Bash"), ["bash", "bash_start", "bash_read", "bash_stop"]);
     assert_eq!(
         of("Read,Edit"),
         ["read_file", "write_file", "edit_file", "list_dir", "search_files", "grep"]
