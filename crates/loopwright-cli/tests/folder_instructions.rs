@@ -122,7 +122,8 @@ fn a_sub_agent_receives_them_as_well() {
 #[test]
 fn files_that_are_not_the_project_s_and_denied_ones_tell_nothing() {
     let world = world()
-        .file("project/.gitignore", "out/\n")
+        .file("project/.gitignore", "out/\nCLAUDE.local.md\n")
+        .file("project/web/src/CLAUDE.local.md", "Mine.")
         .file("project/out/AGENTS.md", "Out.")
         .file("project/out/a.txt", "a")
         .file("project/node_modules/x/AGENTS.md", "X.")
@@ -133,7 +134,8 @@ fn files_that_are_not_the_project_s_and_denied_ones_tell_nothing() {
     let paths = ["out/a.txt", "node_modules/x/a.txt", "linked/a.txt", "web/src/b.txt"];
     let replies = || paths.into_iter().map(read).chain([done()]).collect::<Vec<_>>();
     let (ended, told_files) = told(&world, &["--deny", "Read(web/AGENTS.md)"], replies());
-    let of_src = vec!["web/src/more.md".to_owned(), "web/src/CLAUDE.md".to_owned()];
+    let of_src = ["more.md", "CLAUDE.md", "CLAUDE.local.md"];
+    let of_src = of_src.map(|name| format!("web/src/{name}")).to_vec();
     assert_eq!(told_files, [vec![], vec![], vec![], of_src], "{}", ended.stderr);
     for option in ["--no-agents-md", "--bare"] {
         let (ended, none) = told(&world, &[option], replies());

@@ -193,11 +193,12 @@ fn excludes<'r>(
 /// Returns `true` if the rules of `.gitignore` and `.ignore` files exclude a path below the root, or a folder that it is in.
 pub(super) fn is_excluded(root: &WorkspaceRoot, path: &Path) -> bool {
     let rules = rules_above(root, path);
+    let is_folder = root.path().join(path).is_dir();
     let parts: Vec<&Path> = path.ancestors().filter(|it| !it.as_os_str().is_empty()).collect();
     parts.into_iter().rev().any(|part| {
         let above = rules.iter().rev().map(|(folder, rules)| (folder, rules));
         // No rule of a folder is about the folder itself.
-        excludes(above.filter(|(folder, _)| *folder != part), part, part != path)
+        excludes(above.filter(|(folder, _)| *folder != part), part, is_folder || part != path)
     })
 }
 

@@ -79,7 +79,9 @@ impl Startup {
         let (permissions, files) = (permissions.shared().clone(), WorkspaceRoot::new(&root));
         let is_read = move |path: &Path| {
             let below = path.strip_prefix(files.path()).ok();
-            let is_own = below.is_some_and(|below| !files.excludes(below));
+            // Notes that are not shared, such as `CLAUDE.local.md`, are excluded themselves.
+            let folder = below.and_then(Path::parent);
+            let is_own = folder.is_some_and(|folder| !files.excludes(folder));
             is_own && permissions.denied(FileUse::Read, None, path).is_none()
         };
         let folders = FolderInstructions::new(&root, workdir).with_filter(is_read);

@@ -63,11 +63,12 @@ fn a_path_is_excluded_by_the_rules_above_it_and_with_its_folder() {
         (".gitignore", "target/\n*.log\n"),
         (".git/info/exclude", "private\n"),
         ("sub/.gitignore", "!keep.log\n/own\n"),
+        ("sub/target/a.md", ""),
     ]);
     let root = WorkspaceRoot::new(home.path());
     let paths = [
         "target/x/y.md",
-        "sub/target/AGENTS.md",
+        "sub/target",
         "private/a.md",
         "sub/other.log",
         "sub/keep.log",
