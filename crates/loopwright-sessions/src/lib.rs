@@ -90,5 +90,5 @@ pub use crate::{
     },
     subagents::{mark_subagent_lost, open_calls, open_subagents},
     supervisor::RunSupervisor,
-    waiters::{LogWaiter, LogWaiters},
+    waiters::{ForeignWrites, LogWaiter, LogWaiters},
 };

@@ -245,7 +245,10 @@ impl SessionRuntime {
         let held = self.dropped.hold(&lease);
         // Requests that were sent before the lease was taken were for the run before, unless the action continues that
         // run. What was sent since is for this one, and heard as it runs.
-        let mut posted = self.store().take_control(&lease).await.unwrap_or_default();
+        let mut posted = match lease.last_control {
+            0 => Vec::new(),
+            _ => self.store().take_control(&lease).await.unwrap_or_default(),
+        };
         posted.retain(|it| it.number <= lease.last_control);
         let subagents = SubagentLeases::new(self.store(), &self.env.clock, &lease, self.lasts);
         let subagents = Arc::new(subagents);

@@ -1,7 +1,7 @@
 //! Readers that wait for log entries, and are woken by writers of the same process.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     fmt,
     future::poll_fn,
     pin::pin,
@@ -26,6 +26,8 @@ use crate::{
 
 /// The first polling interval for entries of other processes.
 const FIRST_POLL: Duration = Duration::from_millis(100);
+/// The number of logs of which the last entry is remembered.
+const MAX_KNOWN: usize = 8_192;
 /// The longest polling interval.
 const MAX_POLL: Duration = Duration::from_secs(1);
 
@@ -34,8 +36,9 @@ const MAX_POLL: Duration = Duration::from_secs(1);
 /// A store calls [`wake`](LogWaiters::wake) after each append, and implements
 /// [`SessionStore::wait`](crate::SessionStore::wait) with [`register`](LogWaiters::register) and
 /// [`LogWaiter::wait`]. A reader that waits is handed the entries that are appended, and does not
-/// have to read them. The memory is one entry for each reader that waits, and the log entries that
-/// it has been handed, at most [`WAIT_LIMIT`].
+/// have to read them. A reader that already has the last entry that this process appended waits without
+/// reading first. The memory is one entry for each reader that waits, the log entries that
+/// it has been handed, at most [`WAIT_LIMIT`], and the numbers of the last entries of some thousand logs.
 #[derive(Clone, Default)]
 pub struct LogWaiters {
     registry: Arc<Mutex<Registry>>,
@@ -47,6 +50,36 @@ struct Registry {
     sessions: HashMap<SessionId, BTreeMap<u64, Arc<Waiting>>>,
     /// The number of readers that were ever registered.
     registered: u64,
+    /// The number of the last entry that this process appended to each log.
+    appended: HashMap<(SessionId, SessionLog), u64>,
+    /// The same logs, in the order in which they were added.
+    known: VecDeque<(SessionId, SessionLog)>,
+}
+
+impl Registry {
+    fn note_append(&mut self, id: &SessionId, log: SessionLog, last: u64) {
+        let name = (id.clone(), log);
+        if let Some(known) = self.appended.get_mut(&name) {
+            *known = last.max(*known);
+            return;
+        }
+        if self.known.len() >= MAX_KNOWN
+            && let Some(eldest) = self.known.pop_front()
+        {
+            self.appended.remove(&eldest);
+        }
+        self.known.push_back(name.clone());
+        self.appended.insert(name, last);
+    }
+
+    fn forget(&mut self, id: &SessionId) {
+        let is_other = |name: &(SessionId, SessionLog)| name.0 != *id;
+        let known = self.known.len();
+        self.appended.retain(|name, _| is_other(name));
+        if self.appended.len() < known {
+            self.known.retain(is_other);
+        }
+    }
 }
 
 /// A reader that waits.
@@ -95,10 +128,11 @@ impl LogWaiters {
         let mut registry = self.registry();
         registry.registered += 1;
         let number = registry.registered;
+        let has_last = registry.appended.get(&(id.clone(), log)) == Some(&after);
         let readers = registry.sessions.entry(id.clone()).or_default();
         readers.insert(number, Arc::clone(&waiting));
         drop(registry);
-        LogWaiter { waiters: self.clone(), id: id.clone(), number, waiting }
+        LogWaiter { waiters: self.clone(), id: id.clone(), number, waiting, has_last }
     }
 
     /// Wakes the readers that wait for one of these entries, or an earlier one, in a log of a
@@ -106,21 +140,24 @@ impl LogWaiters {
     /// entries can be read.
     pub fn wake(&self, id: &SessionId, log: SessionLog, last: u64, appended: &[Arc<[u8]>]) {
         let hand = |it: &Waiting| it.hand(last, appended);
-        self.wake_if(id, |it| it.log == log && it.after < last, hand);
+        let mut registry = self.registry();
+        registry.note_append(id, log, last);
+        Self::wake_if(registry, id, |it| it.log == log && it.after < last, hand);
     }
 
     /// Wakes all readers of a session, because it was deleted.
     pub fn wake_all(&self, id: &SessionId) {
-        self.wake_if(id, |_| true, |_| {});
+        let mut registry = self.registry();
+        registry.forget(id);
+        Self::wake_if(registry, id, |_| true, |_| {});
     }
 
     fn wake_if(
-        &self,
+        registry: MutexGuard<'_, Registry>,
         id: &SessionId,
         is_meant: impl Fn(&Waiting) -> bool,
         hand: impl Fn(&Waiting),
     ) {
-        let registry = self.registry();
         let readers = registry.sessions.get(id).into_iter().flat_map(BTreeMap::values);
         let meant: Vec<_> = readers.filter(|it| is_meant(it)).cloned().collect();
         drop(registry);
@@ -158,6 +195,23 @@ pub struct LogWaiter {
     id: SessionId,
     number: u64,
     waiting: Arc<Waiting>,
+    /// Whether its number was that of the last entry that this process appended.
+    has_last: bool,
+}
+
+/// What tells readers whether other processes may have written.
+pub trait ForeignWrites {
+    /// Returns a number that changes when another process writes. `None` if that is not known, so that readers have to read.
+    fn position(&self) -> impl Future<Output = Option<u64>> + Send;
+}
+
+/// Knows nothing of other processes.
+struct Unknown;
+
+impl ForeignWrites for Unknown {
+    async fn position(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl LogWaiter {
@@ -174,12 +228,31 @@ impl LogWaiter {
         at_most: Duration,
         read: impl Fn() -> F,
     ) -> Result<Vec<LogEntry>, StoreError> {
+        self.wait_beside(clock, at_most, read, &Unknown).await
+    }
+
+    /// Does the same, and polls only if other processes may have written.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `read`.
+    pub async fn wait_beside<F: Future<Output = Result<Vec<LogEntry>, StoreError>>>(
+        &self,
+        clock: &dyn Clock,
+        at_most: Duration,
+        read: impl Fn() -> F,
+        others: &impl ForeignWrites,
+    ) -> Result<Vec<LogEntry>, StoreError> {
         let began = clock.monotonic();
-        let mut interval = if self.waiters.is_exclusive { Duration::MAX } else { FIRST_POLL };
+        let first = if self.has_last { MAX_POLL } else { FIRST_POLL };
+        let mut interval = if self.waiters.is_exclusive { Duration::MAX } else { first };
+        let mut is_read = self.has_last;
+        // What others wrote before this is in what was read. What they wrote before a wait that did not read is not.
+        let mut position = if is_read { None } else { others.position().await };
         loop {
-            let found = read().await?;
             let waited = clock.monotonic().saturating_sub(began);
             let left = at_most.checked_sub(waited).filter(|it| !it.is_zero());
+            let found = if is_read && left.is_some() { Vec::new() } else { read().await? };
             let Some(left) = left.filter(|_| found.is_empty()) else { return Ok(found) };
             let sleep = clock.sleep(left.min(interval));
             if let Either::Left(_) = select(pin!(self.woken()), sleep).await {
@@ -187,6 +260,9 @@ impl LogWaiter {
                 return if handed.is_empty() { read().await } else { Ok(handed) };
             }
             interval = interval.saturating_mul(2).min(MAX_POLL);
+            let now = others.position().await;
+            is_read = now.is_some() && now == position;
+            position = now;
         }
     }
 

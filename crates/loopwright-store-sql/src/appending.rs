@@ -19,8 +19,9 @@ use crate::{
 
 /// The largest number of appends in a transaction.
 const MAX_APPENDS: usize = 256;
-/// The shortest time from the end of a transaction to the next one: what is appended meanwhile is one transaction.
-const PAUSE: Duration = Duration::from_millis(5);
+/// How long no transaction begins after one with the appends of several callers: what they append meanwhile is one
+/// transaction. A caller that is alone never waits.
+const PAUSE: Duration = Duration::from_millis(20);
 /// The size of the entries, in bytes, with which a transaction is full.
 const MAX_BYTES: usize = 4 << 20;
 
@@ -181,8 +182,11 @@ impl<D: Database> WriteAll<D> {
                 self.is_done = true;
                 return;
             }
+            let is_shared = group.len() > 1;
             self.appender.write(group).await;
-            tokio::time::sleep(PAUSE).await;
+            if is_shared {
+                tokio::time::sleep(PAUSE).await;
+            }
         }
     }
 }

@@ -38,6 +38,11 @@ pub trait Database: Send + Sync + 'static {
     /// Notifies the workers of this process that jobs may be ready, if the database does not do so.
     fn tell_jobs(&self) {}
 
+    /// Returns a number that changes after another process has written. `None` if that is not known.
+    async fn foreign_writes(&self) -> Result<Option<u64>, SqlError> {
+        Ok(None)
+    }
+
     /// Returns freed space to the file system.
     async fn give_back(&self) -> Result<(), SqlError>;
 

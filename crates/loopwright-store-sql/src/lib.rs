@@ -36,6 +36,7 @@ mod claiming;
 mod jobs;
 mod schedules;
 mod queue;
+mod quiet;
 mod open;
 #[cfg(feature = "postgres")]
 mod postgres;

@@ -3,7 +3,10 @@
 use std::{
     path::Path,
     pin::pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -29,6 +32,7 @@ mod file;
 mod guard;
 mod holder;
 mod losses;
+mod others;
 mod salvage;
 #[cfg(test)]
 mod tests;
@@ -36,6 +40,7 @@ mod transaction;
 
 use acknowledged::{Acknowledged, Mark};
 use guard::Guard;
+use others::Others;
 use transaction::{SqliteTransaction, failed};
 
 /// Sessions in a file on this machine, which any number of its processes can use at once.
@@ -58,6 +63,7 @@ pub struct Sqlite {
     lost: Mutex<Vec<Mark>>,
     /// Notifies the workers of this process.
     jobs: Sender<()>,
+    others: Others,
 }
 
 /// The maximum time that other processes can lock the file.
@@ -169,8 +175,12 @@ impl Sqlite {
                 .pragma("journal_size_limit", LARGEST_LOG),
             Mode::ReadOnly | Mode::Immutable => plain.clone(),
         };
-        let pool = |size, options: SqliteConnectOptions| {
+        let pool = |size, options: SqliteConnectOptions, opened: Arc<AtomicU64>| {
             PoolOptions::new()
+                .after_connect(move |_, _| {
+                    opened.fetch_add(1, Relaxed);
+                    Box::pin(async { Ok(()) })
+                })
                 .max_connections(size)
                 .acquire_timeout(QUEUE)
                 .idle_timeout(None)
@@ -178,8 +188,9 @@ impl Sqlite {
                 .test_before_acquire(false)
                 .connect_lazy_with(options)
         };
-        let writer = pool(1, writing);
-        let readers = pool(READERS, plain.pragma("query_only", "ON"));
+        let others = Others::default();
+        let writer = pool(1, writing, others.connections());
+        let readers = pool(READERS, plain.pragma("query_only", "ON"), Arc::default());
         let database = Sqlite {
             place: Arc::clone(place),
             guard: Guard::of(path),
@@ -189,6 +200,7 @@ impl Sqlite {
             readers,
             lost: Mutex::default(),
             jobs: Sender::new(()),
+            others,
         };
         database.prepare(patience).await?;
         database.compare().await?;
@@ -413,6 +425,10 @@ impl Database for Sqlite {
             let _removed = std::fs::remove_file(partial);
         }
         published
+    }
+
+    async fn foreign_writes(&self) -> Result<Option<u64>, SqlError> {
+        self.others.position(&self.writer).await.map_err(|error| failed(&self.place, error))
     }
 
     async fn give_back(&self) -> Result<(), SqlError> {

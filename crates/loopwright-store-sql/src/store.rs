@@ -7,9 +7,10 @@ use futures::{StreamExt as _, stream};
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
-    AppendRequest, ControlMessage, Finding, JobQueue, Lease, LeaseRequest, LoadedSession, LogEntry,
-    LogWaiters, NewSession, Posted, ReclaimStats, Salvaged, SessionHeader, SessionId, SessionList,
-    SessionLog, SessionQuery, SessionStatus, SessionStore, StoreError, UsageLedger, WAIT_LIMIT,
+    AppendRequest, ControlMessage, Finding, ForeignWrites, JobQueue, Lease, LeaseRequest,
+    LoadedSession, LogEntry, LogWaiters, NewSession, Posted, ReclaimStats, Salvaged, SessionHeader,
+    SessionId, SessionList, SessionLog, SessionQuery, SessionStatus, SessionStore, StoreError,
+    UsageLedger, WAIT_LIMIT,
 };
 
 use crate::{
@@ -19,7 +20,9 @@ use crate::{
     head::stands_for,
     leasing, listing, loading,
     maintenance::{self, Health, Named, Restored},
-    notes, writing,
+    notes,
+    quiet::QuietSessions,
+    writing,
 };
 
 /// Runs an operation in its own transaction, and adds the session to its error.
@@ -46,13 +49,18 @@ pub struct SqlStore<D> {
     /// The readers that wait, unless the database notifies them.
     waiters: LogWaiters,
     appender: LogAppender<D>,
+    quiet: QuietSessions,
 }
 
 impl<D: Database> SqlStore<D> {
     pub(crate) fn new(database: D, place: Arc<str>) -> Self {
         let (database, waiters) = (Arc::new(database), LogWaiters::new());
         let appender = LogAppender::new(Arc::clone(&database), waiters.clone());
-        Self { database, place, waiters, appender }
+        Self { database, place, waiters, appender, quiet: QuietSessions::default() }
+    }
+
+    async fn posted(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
+        within!(self.looking, &lease.id, |it| leasing::collect(it, lease))
     }
 
     async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, StoreError> {
@@ -181,6 +189,16 @@ impl<D: Database> SqlStore<D> {
     }
 }
 
+/// The other processes that use a database.
+struct Others<'a, D>(&'a D);
+
+impl<D: Database> ForeignWrites for Others<'_, D> {
+    async fn position(&self) -> Option<u64> {
+        // Readers find out about an error when they read.
+        self.0.foreign_writes().await.ok().flatten()
+    }
+}
+
 /// The finding about an acknowledged session that is not in the database.
 const LOST: &str = "the session is lost: the `-wal` file that the database needs is damaged";
 
@@ -265,6 +283,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError> {
+        let _told = self.quiet.telling([id]);
         if let Some((key, version)) = within!(self.writing, id, |it| writing::delete(it, id, now))?
         {
             self.database.acknowledge(Counter::Version, key, id, version);
@@ -279,6 +298,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
         before: Timestamp,
         now: Timestamp,
     ) -> Result<Vec<SessionId>, StoreError> {
+        let _told = self.quiet.telling(ids);
         let deleted = within!(self.writing, |it| writing::delete_unused(it, ids, before, now))?;
         for (key, id, version) in &deleted {
             self.database.acknowledge(Counter::Version, *key, id, *version);
@@ -295,6 +315,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn lease(&self, id: &SessionId, claim: LeaseRequest<'_>) -> Result<Lease, StoreError> {
+        let _told = self.quiet.telling([id]);
         within!(self.writing, id, |it| leasing::lease(it, id, claim))
     }
 
@@ -308,6 +329,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        let _told = self.quiet.telling([&lease.id]);
         within!(self.writing, &lease.id, |it| leasing::release(it, lease))
     }
 
@@ -316,13 +338,23 @@ impl<D: Database> SessionStore for SqlStore<D> {
         id: &SessionId,
         control: &ControlMessage,
     ) -> Result<(), StoreError> {
+        let _told = self.quiet.telling([id]);
         let (key, number) = within!(self.writing, id, |it| leasing::post(it, id, control))?;
         self.database.acknowledge(Counter::Messages, key, id, number);
         Ok(())
     }
 
     async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
-        within!(self.looking, &lease.id, |it| leasing::collect(it, lease))
+        // Every run asks this twice a second, and seldom is there anything.
+        let now = self.quiet.moment(self.database.foreign_writes().await?);
+        if self.quiet.is_quiet(lease, now) {
+            return Ok(Vec::new());
+        }
+        let posted = self.posted(lease).await?;
+        if posted.is_empty() {
+            self.quiet.note(lease, now);
+        }
+        Ok(posted)
     }
 
     async fn append_log(
@@ -357,7 +389,8 @@ impl<D: Database> SessionStore for SqlStore<D> {
             return self.wait_for_news(news, id, log, after, clock, at_most).await;
         }
         let reader = self.waiters.register(id, log, after);
-        reader.wait(clock, at_most, || self.read_log(id, log, after, WAIT_LIMIT)).await
+        let read = || self.read_log(id, log, after, WAIT_LIMIT);
+        reader.wait_beside(clock, at_most, read, &Others(&*self.database)).await
     }
 
     async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {

@@ -47,6 +47,62 @@ fn readers_of_a_store_of_one_process_do_not_poll() {
 }
 
 #[test]
+fn a_reader_that_has_the_last_entry_of_this_process_waits_without_reading_first() {
+    let waiters = LogWaiters::new();
+    waiters.wake(&id("a"), SessionLog::Events, 2, &bodies(&["2"]));
+    let times = |after| {
+        let (clock, times) = (FrozenClock::new(), RefCell::new(Vec::new()));
+        let read = || {
+            times.borrow_mut().push(clock.monotonic().as_millis());
+            none()
+        };
+        let reader = waiters.register(&id("a"), SessionLog::Events, after);
+        block_on(reader.wait(&clock, Duration::from_secs(2), read)).unwrap();
+        times.into_inner()
+    };
+    assert_eq!([times(1), times(2)], [vec![0, 100, 300, 700, 1_500, 2_000], vec![1_000, 2_000]]);
+    waiters.wake_all(&id("a"));
+    assert_eq!(times(2)[0], 0);
+}
+
+/// Other processes that write at the same moments as a reader polls.
+struct Writes(Mutex<Vec<Option<u64>>>);
+
+impl ForeignWrites for Writes {
+    async fn position(&self) -> Option<u64> {
+        self.0.lock().unwrap().pop().flatten()
+    }
+}
+
+#[test]
+fn a_reader_polls_only_if_other_processes_may_have_written() {
+    let (clock, times) = (FrozenClock::new(), RefCell::new(Vec::new()));
+    let read = || {
+        times.borrow_mut().push(clock.monotonic().as_millis());
+        none()
+    };
+    let (waiters, at_most) = (LogWaiters::new(), Duration::from_secs(6));
+    let reader = waiters.register(&id("a"), SessionLog::Events, 0);
+    // At 0, 100, 300, 700, 1,500, 2,500, 3,500, 4,500, 5,500 and 6,000 ms.
+    let mut writes = [1, 1, 2, 2, 2, 0, 3, 3, 3, 3].map(|it| Some(it).filter(|it| *it > 0));
+    writes.reverse();
+    let writes = Writes(Mutex::new(writes.into()));
+    block_on(reader.wait_beside(&clock, at_most, read, &writes)).unwrap();
+    assert_eq!(times.into_inner(), [0, 300, 2_500, 3_500, 6_000]);
+}
+
+#[test]
+fn the_number_of_remembered_logs_is_limited() {
+    let waiters = LogWaiters::new();
+    for name in 0..MAX_KNOWN + 9 {
+        waiters.wake(&id(&format!("s{name}")), SessionLog::Events, 1, &[]);
+    }
+    let registry = waiters.registry();
+    assert_eq!([registry.appended.len(), registry.known.len()], [MAX_KNOWN; 2]);
+    assert!(!registry.appended.contains_key(&(id("s8"), SessionLog::Events)));
+}
+
+#[test]
 fn an_entry_that_comes_after_the_read_and_before_the_wait_ends_the_wait() {
     let (waiters, clock) = (LogWaiters::new(), FrozenClock::manual());
     let read = async || {

@@ -6,7 +6,7 @@ use loopwright_sessions::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::claiming;
+use crate::{claiming, row::values};
 
 async fn opened(patience: Duration) -> (TempDir, SqliteStore) {
     let folder = TempDir::new().unwrap();
@@ -68,6 +68,80 @@ async fn many_entries_of_one_call_are_numbered_in_their_order() {
     let read: Vec<_> = read.into_iter().map(|it| (it.number, it.body[0])).collect();
     let expect: Vec<_> = (50..150u8).map(|it| (u64::from(it) + 1, it)).collect();
     assert_eq!(read, expect);
+}
+
+#[tokio::test]
+async fn appends_of_several_callers_each_have_their_result() {
+    let (_folder, store) = opened(PATIENCE).await;
+    create(&store, "a").await.unwrap();
+    create(&store, "b").await.unwrap();
+    let calls = [
+        ("b", SessionLog::Events, 1),
+        ("none", SessionLog::Events, 2),
+        ("a", SessionLog::Files, 3),
+        ("b", SessionLog::Events, 4),
+        ("a", SessionLog::Events, 5),
+    ];
+    let append = async |(name, log, byte): (&str, SessionLog, u8)| {
+        let entry: Arc<[u8]> = vec![byte].into();
+        let appended = store.append_log(&SessionId::new(name).unwrap(), log, &[entry], None).await;
+        appended.map_err(|error| error.to_string())
+    };
+    // All wait before the first one is written.
+    let results = futures::future::join_all(calls.map(append)).await;
+    let missing = StoreError::NotFound(SessionId::new("none").unwrap()).to_string();
+    assert_eq!(results, [Ok(1), Err(missing), Ok(1), Ok(2), Ok(1)]);
+    let read = async |(name, log): (&str, SessionLog)| {
+        let read = store.read_log(&SessionId::new(name).unwrap(), log, 0, 9).await.unwrap();
+        read.iter().map(|it| it.body[0]).collect::<Vec<_>>()
+    };
+    let logs = [("a", SessionLog::Events), ("a", SessionLog::Files), ("b", SessionLog::Events)];
+    assert_eq!(futures::future::join_all(logs.map(read)).await, [vec![5], vec![3], vec![1, 4]]);
+}
+
+#[tokio::test]
+async fn statements_for_later_run_before_the_next_one_or_the_commit() {
+    let (_folder, store) = opened(PATIENCE).await;
+    create(&store, "a").await.unwrap();
+    let append = "UPDATE sessions SET title = COALESCE(title, '') || $2 WHERE id = $1";
+    let title = "SELECT title FROM sessions WHERE id = $1";
+    let mut transaction = store.database.begin(Access::Write).await.unwrap();
+    for text in ["1", "2"] {
+        transaction.run_later(append, values!["a", text]).await.unwrap();
+    }
+    let found = transaction.row(title, values!["a"]).await.unwrap();
+    assert_eq!(found.unwrap().text(0).unwrap(), "12");
+    transaction.run_later(append, values!["a", "3"]).await.unwrap();
+    // The number of changed rows is that of the last statement.
+    assert_eq!(transaction.run(append, values!["none", "4"]).await.unwrap(), 0);
+    transaction.run_later(append, values!["a", "5"]).await.unwrap();
+    transaction.commit().await.unwrap();
+    let mut transaction = store.database.begin(Access::Write).await.unwrap();
+    transaction.run_later(append, values!["a", "6"]).await.unwrap();
+    transaction.rollback().await;
+    let mut transaction = store.database.begin(Access::Look).await.unwrap();
+    let found = transaction.row(title, values!["a"]).await.unwrap();
+    assert_eq!(found.unwrap().text(0).unwrap(), "1235");
+    transaction.rollback().await;
+}
+
+#[tokio::test]
+async fn only_writes_of_others_change_the_position() {
+    let (_folder, store) = opened(PATIENCE).await;
+    let position = async || {
+        // Longer than an answer is kept.
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        store.database.foreign_writes().await.unwrap().unwrap()
+    };
+    create(&store, "a").await.unwrap();
+    let first = position().await;
+    create(&store, "b").await.unwrap();
+    assert_eq!(position().await, first);
+    let other = SqliteStore::open(&store.database.path).await.unwrap();
+    assert_eq!(names(&other).await.len(), 2);
+    assert_eq!(position().await, first);
+    create(&other, "c").await.unwrap();
+    assert_ne!(position().await, first);
 }
 
 #[tokio::test]

@@ -336,3 +336,16 @@ pub(super) fn failed(place: &Arc<str>, source: Error) -> SqlError {
         _ => SqlError::Refused { place, source },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_follow_those_of_earlier_statements() {
+        let sql = "UPDATE t SET a = $1, b = $12 WHERE c = $2";
+        assert_eq!(renumbered(sql, 0), sql);
+        assert_eq!(renumbered(sql, 9), "UPDATE t SET a = $10, b = $21 WHERE c = $11");
+        assert_eq!(renumbered("COMMIT", 3), "COMMIT");
+    }
+}
