@@ -14,7 +14,7 @@ use crate::{
     pause::ToolPause,
     tool::{
         IntoToolOutput as _, StartedAgent, Tool, ToolApproval, ToolCx, ToolError, ToolOptions,
-        schema::{Checker, schema_of},
+        schema::{Checker, shared_schema_of},
     },
 };
 
@@ -138,7 +138,7 @@ impl AnyTool {
         let spec = ToolSpec {
             name: tool.name().into(),
             description: tool.description().into(),
-            parameters: Arc::new(schema_of::<T::Args>()),
+            parameters: shared_schema_of::<T::Args>(),
         };
         let options = tool.options();
         Self::of(spec, options, Handler::Typed(Arc::new(Typed(tool))))

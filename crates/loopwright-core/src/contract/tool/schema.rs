@@ -1,6 +1,10 @@
 //! Creation and check of argument schemas.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    any::TypeId,
+    collections::BTreeMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
@@ -13,7 +17,7 @@ use super::schema_check::{keyword_beyond, violations};
 
 /// Creates the schema of a type in the form that providers expect: an object, without references
 /// where possible.
-pub(super) fn schema_of<T: JsonSchema>() -> Value {
+fn schema_of<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     settings.meta_schema = None;
@@ -24,6 +28,18 @@ pub(super) fn schema_of<T: JsonSchema>() -> Value {
         object.entry("properties").or_insert(json!({}));
     }
     schema
+}
+
+/// Returns the schema of a type, which is created once: a server has the same tools in every session.
+pub(super) fn shared_schema_of<T: JsonSchema + 'static>() -> Arc<Value> {
+    static CREATED: Mutex<BTreeMap<TypeId, Arc<Value>>> = Mutex::new(BTreeMap::new());
+    let created = || CREATED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = created().get(&TypeId::of::<T>()).cloned();
+    // The lock is not held while foreign code runs.
+    known.unwrap_or_else(|| {
+        let schema = Arc::new(schema_of::<T>());
+        Arc::clone(created().entry(TypeId::of::<T>()).or_insert(schema))
+    })
 }
 
 /// The check of arguments by a schema. What it needs is built on first use.
@@ -95,4 +111,23 @@ impl Checker {
 #[cfg(feature = "engine")]
 pub(crate) fn violation_of(schema: &Arc<Value>, value: &Value) -> Option<String> {
     Checker::new(Arc::clone(schema)).violation(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    struct Arguments {
+        path: String,
+    }
+
+    #[test]
+    fn the_schema_of_a_type_is_created_once() {
+        let [first, second] = [(); 2].map(|()| shared_schema_of::<Arguments>());
+        assert!(Arc::ptr_eq(&first, &second));
+        assert_eq!(*first, schema_of::<Arguments>());
+        assert_ne!(*first, *shared_schema_of::<()>());
+    }
 }
