@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use loopwright_capabilities::background::BackgroundTasks;
 use loopwright_capabilities::bash::{LastingCommands, OutputWatch};
@@ -54,6 +55,23 @@ pub struct Commands {
     /// The session in which they run; `None` outside of one.
     pub(crate) session: Option<SessionId>,
     environment: BTreeMap<String, OsString>,
+}
+
+/// How long the author of a folder is not read again: a server prepares many sessions at a time, and git is a process.
+const SAME_AUTHOR: Duration = Duration::from_secs(5);
+
+/// Returns the author of commits in a folder. Blocks while git runs.
+fn author(workdir: &Path) -> Author {
+    static LAST: Mutex<Option<(PathBuf, Instant, Author)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some((path, at, author)) if path == workdir && at.elapsed() < SAME_AUTHOR => author.clone(),
+        _ => {
+            let author = Author::of_git(workdir);
+            *last = Some((workdir.to_owned(), Instant::now(), author.clone()));
+            author
+        }
+    }
 }
 
 /// How much of the user's a driver can show.
@@ -113,7 +131,7 @@ impl Commands {
             commands.toolchains.path.splice(0..0, own);
         }
         if has_own_home(driver) {
-            commands.author = Author::of_git(workdir);
+            commands.author = author(workdir);
             commands.caches = caches(config, sources);
         }
         commands

@@ -55,12 +55,28 @@ const POLLS: u32 = 4;
 
 /// Makes what runs a command on this thread.
 pub(crate) fn runtime() -> io::Result<Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().event_interval(POLLS).build()
+    runtime_polling(POLLS)
+}
+
+fn runtime_polling(polls: u32) -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().event_interval(polls).build()
+}
+
+/// The same for a server, which has many connections: they are looked at together, because each look is a system call.
+const POLLS_OF_SERVER: u32 = 16;
+
+/// Runs a server to its end on this thread.
+pub(crate) fn with_server_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
+    with(runtime_polling(POLLS_OF_SERVER), work)
 }
 
 /// Runs a future to its end on this thread. What it leaves behind is not waited for.
 pub(crate) fn with_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
-    match runtime() {
+    with(runtime(), work)
+}
+
+fn with(runtime: io::Result<Runtime>, work: impl Future<Output = ExitCode>) -> ExitCode {
+    match runtime {
         Ok(runtime) => {
             let exit_code = runtime.block_on(async {
                 let exit_code = work.await;

@@ -33,7 +33,7 @@ use crate::notify::JobNotices;
 use crate::permissions;
 use crate::render::sanitize_terminal;
 use crate::restate::scheduled;
-use crate::run::with_runtime;
+use crate::run::with_server_runtime;
 use crate::session::SessionsError;
 use crate::session_agents::SessionAgents;
 use crate::signals::{Signals, exit_code};
@@ -46,7 +46,7 @@ use crate::worker_roots::WorkerRoots;
 /// Serves agents, until it is asked to end.
 pub fn serve(cli: &Cli, args: &ServeArgs) -> ExitCode {
     console::set_color(args.agent.surroundings.color);
-    with_runtime(async {
+    with_server_runtime(async {
         match Box::pin(perform(cli, args)).await {
             Ok(exit_code) => exit_code,
             Err(refusal) => console::fail(&*refusal.error, refusal.exit_code),

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use loopwright_agent::{Definitions as _, LoopFactory};
@@ -34,7 +35,12 @@ pub(super) struct OfferedAgents {
     folders: Option<PathBuf>,
     /// Where agents are looked for.
     base: PathBuf,
+    /// The agents that were found last, and when.
+    found: Mutex<Option<(Instant, Arc<[AgentInfo]>)>>,
 }
+
+/// How long agents are not looked for again: it means to read all their files and the configuration.
+const SAME_AGENTS: Duration = Duration::from_secs(1);
 
 /// Sessions of other principals need directories of their own.
 #[derive(Debug, thiserror::Error)]
@@ -43,9 +49,29 @@ struct Shared;
 
 impl OfferedAgents {
     pub(super) fn new(sessions: SessionAgents, folders: Option<PathBuf>, base: PathBuf) -> Self {
-        Self { sessions, folders, base }
+        Self { sessions, folders, base, found: Mutex::default() }
     }
 
+    /// Returns the agents as they were a moment ago at most.
+    fn recent(&self) -> Result<Arc<[AgentInfo]>, BoxError> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, agents)) = &*found
+            && at.elapsed() < SAME_AGENTS
+        {
+            return Ok(Arc::clone(agents));
+        }
+        let agents: Arc<[AgentInfo]> = self.offered()?.into();
+        *found = Some((Instant::now(), Arc::clone(&agents)));
+        Ok(agents)
+    }
+
+    /// Returns `true` if there is such an agent. One that was just added is found, too.
+    fn offers(&self, agent: &str) -> Result<bool, BoxError> {
+        let is_there = |agents: &[AgentInfo]| agents.iter().any(|it| it.name == agent);
+        Ok(is_there(&self.recent()?) || is_there(&self.offered()?))
+    }
+
+    /// Looks for all agents. Blocks while it reads.
     fn offered(&self) -> Result<Vec<AgentInfo>, BoxError> {
         let own = AgentInfo { name: AGENT.to_owned(), description: ABOUT.to_owned() };
         let agent = self.args(None, &self.base);
@@ -110,7 +136,7 @@ impl OfferedAgents {
 #[async_trait]
 impl ServedAgents for OfferedAgents {
     async fn list(&self) -> Result<Vec<AgentInfo>, BoxError> {
-        self.offered()
+        Ok(self.recent()?.to_vec())
     }
 
     async fn begin(
@@ -119,8 +145,7 @@ impl ServedAgents for OfferedAgents {
         id: SessionId,
         principal: &Principal,
     ) -> Result<AgentSession, AgentsError> {
-        let offered = self.offered().map_err(AgentsError::Unusable)?;
-        if !offered.iter().any(|it| it.name == agent) {
+        if !self.offers(agent).map_err(AgentsError::Unusable)? {
             return Err(AgentsError::Unknown);
         }
         let folder = self.workdir(&id, principal).map_err(AgentsError::Unusable)?;

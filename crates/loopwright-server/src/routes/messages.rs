@@ -216,13 +216,19 @@ pub(crate) async fn say(
     {
         return repeated(known, &message).map(|it| (it, false));
     }
-    let running = first(server, id, JobStatus::Running).await?;
+    let is_running = match mode {
+        MessageMode::Steer | MessageMode::Interrupt => {
+            first(server, id, JobStatus::Running).await?.is_some()
+        }
+        // The queue knows.
+        MessageMode::Reject | MessageMode::Queue => false,
+    };
     match mode {
         MessageMode::Reject => {
             let is_new = server.push_if_idle(&job).await?;
             return Ok((record(server, &job).await?, is_new));
         }
-        MessageMode::Steer if running.is_some() => {
+        MessageMode::Steer if is_running => {
             server.admit_more(id).await?;
             let control = ControlMessage::SendMessage(message);
             server.store().send_control(id, &control).await?;
@@ -231,7 +237,7 @@ pub(crate) async fn say(
             let is_new = server.push_continuing(&resume).await?;
             return Ok((record(server, &resume).await?, is_new));
         }
-        MessageMode::Interrupt if running.is_some() => {
+        MessageMode::Interrupt if is_running => {
             server.admit_more(id).await?;
             server.runtime().cancel(id).await?;
             // The new run takes the place of the one before.
