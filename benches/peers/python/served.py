@@ -1,7 +1,8 @@
 """What the servers in Python share: sessions in memory, runs as tasks, and their events as server-sent events.
 
 A session is kept as long as the process. Its events have consecutive IDs, and a reader continues after the last one it names. Each
-program gives `serve` a function that yields the fragments of an answer.
+program gives `serve` a function that yields the fragments of an answer. With `--durable`, events are in a SQLite file before readers
+see them.
 """
 
 import asyncio
@@ -9,7 +10,10 @@ import json
 import os
 import secrets
 import socket
+import sqlite3
+import sys
 import uuid
+from pathlib import Path
 
 import uvicorn
 from fastapi import Depends, FastAPI, Header, HTTPException
@@ -28,17 +32,55 @@ class Message(BaseModel):
     text: str
 
 
+class Log:
+    """Events in a SQLite file. Those that wait together are one transaction, which is on disk before readers see them."""
+
+    def __init__(self, path):
+        self.database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self.database.execute("PRAGMA journal_mode = WAL")
+        self.database.execute("PRAGMA synchronous = FULL")
+        columns = "session TEXT, number INTEGER, body TEXT, PRIMARY KEY (session, number)"
+        self.database.execute(f"CREATE TABLE events ({columns}) WITHOUT ROWID")
+        self.waiting, self.wake = [], asyncio.Event()
+
+    def add(self, session, event):
+        session.last += 1
+        self.waiting.append((session, session.last, event))
+        self.wake.set()
+
+    def write(self, batch):
+        self.database.execute("BEGIN")
+        rows = [(session.id, number, event) for session, number, event in batch]
+        self.database.executemany("INSERT INTO events VALUES (?, ?, ?)", rows)
+        self.database.execute("COMMIT")
+
+    async def run(self):
+        while True:
+            await self.wake.wait()
+            self.wake.clear()
+            batch, self.waiting = self.waiting, []
+            await asyncio.to_thread(self.write, batch)
+            for session, _, event in batch:
+                session.publish(event)
+
+
 class Session:
-    def __init__(self):
+    def __init__(self, log):
         self.id = str(uuid.uuid4())
-        self.events = []
+        self.events, self.log, self.last = [], log, 0
         self.is_running = False
         self.task = None
         self._changed = asyncio.Event()
 
     def emit(self, kind, **payload):
-        event = {"type": kind, "session_id": self.id, "payload": payload}
-        self.events.append(f"id: {len(self.events) + 1}\ndata: {json.dumps(event)}\n\n")
+        event = json.dumps({"type": kind, "session_id": self.id, "payload": payload})
+        if self.log:
+            self.log.add(self, event)
+        else:
+            self.publish(event)
+
+    def publish(self, event):
+        self.events.append(f"id: {len(self.events) + 1}\ndata: {event}\n\n")
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -61,7 +103,7 @@ class Session:
                 fresh = "".join(self.events[after:])
                 after = len(self.events)
                 yield fresh
-            elif not self.is_running:
+            elif not self.is_running and self.last <= after:
                 return
             else:
                 await changed.wait()
@@ -74,7 +116,8 @@ def application(answer):
         if not secrets.compare_digest(authorization, f"Bearer {TOKEN}"):
             raise HTTPException(401)
 
-    app, sessions = FastAPI(), {}
+    app, sessions, tasks = FastAPI(), {}, []
+    log = Log(Path.home() / "events.sqlite") if "--durable" in sys.argv else None
     access = [Depends(authorized)]
 
     def of(session):
@@ -96,7 +139,9 @@ def application(answer):
 
     @app.post("/v1/sessions", status_code=201, dependencies=access)
     async def create():
-        session = Session()
+        session = Session(log)
+        if log and not tasks:
+            tasks.append(asyncio.create_task(log.run()))
         sessions[session.id] = session
         return {"id": session.id}
 
