@@ -173,10 +173,11 @@ impl SqliteTransaction {
 
 impl Drop for SqliteTransaction {
     fn drop(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            if self.has_begun || !self.is_transaction {
-                drop(connection.detach());
-            }
+        // A transaction that has not begun leaves nothing behind.
+        if let Some(connection) = self.connection.take()
+            && (self.has_begun || !self.is_transaction)
+        {
+            drop(connection.detach());
         }
     }
 }
@@ -270,11 +271,10 @@ impl Transaction for SqliteTransaction {
 
     async fn commit(mut self: Box<Self>) -> Result<(), SqlError> {
         let has_nothing = !self.has_begun && self.waiting.count <= usize::from(self.is_transaction);
-        match self.is_transaction {
-            // Nothing was passed on.
-            true if has_nothing => {}
-            true => self.command("COMMIT").await?,
-            false => self.flush().await?,
+        if !self.is_transaction {
+            self.flush().await?;
+        } else if !has_nothing {
+            self.command("COMMIT").await?;
         }
         drop(self.connection.take());
         Ok(())
