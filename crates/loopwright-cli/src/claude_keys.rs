@@ -303,10 +303,11 @@ mod tests {
             "https_proxy",
             "ANTHROPIC_MODEL",
             "LOOPWRIGHT_MODEL",
+            "DATABASE_URL",
             "1A",
         ];
-        assert_eq!(names.map(|name| refused(name).is_some()), [true; 11]);
-        let names = ["FOO", "NODE_ENV", "PYTHONUNBUFFERED", "RUST_LOG", "DATABASE_URL"];
-        assert_eq!(names.map(refused), [None; 5]);
+        assert_eq!(names.map(|name| refused(name).is_some()), [true; 12]);
+        let names = ["FOO", "NODE_ENV", "PYTHONUNBUFFERED", "RUST_LOG"];
+        assert_eq!(names.map(refused), [None; 4]);
     }
 }

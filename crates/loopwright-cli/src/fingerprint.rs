@@ -261,7 +261,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 fn command_words(command: &str) -> impl Iterator<Item = &str> {
-    let separates = |c: char| c.is_whitespace() || "\\\"'=<>,:[]{}".contains(c);
+    let separates = |c: char| c.is_whitespace() || "\\\"'=<>,:[]{}!".contains(c);
     command.split(separates).filter(|it| !it.is_empty())
 }
 

@@ -128,7 +128,7 @@ fn the_window_and_the_cost_are_those_of_the_model_that_is_selected() {
     let world = chatting(&server).file(".config/loopwright/config.toml", &config);
     let terminal = Terminal::new(120)
         .typing("/help for help", "Go")
-        .typing("6 % of context", "/model openai-compatible/other")
+        .typing("10 out · $0.0600", "/model openai-compatible/other")
         .typing("60 % of context", "/context")
         .typing("of 100 tokens", "Go on")
         .typing("Two.", "/cost")

@@ -195,7 +195,7 @@ fn every_line_of_the_format_events_names_the_mode_unconfined() {
     let unlabelled = |mode: &str| {
         let options = ["--output-format", "events", "--permission-mode", mode];
         let (done, _) = run(conversation(), &options);
-        let told = done.stderr.lines().filter(|line| line.contains("[STEP]"));
+        let told = done.stdout.lines().filter(|line| line.contains("[STEP]"));
         told.map(|line| line.contains("[unconfined] [STEP]")).collect::<Vec<_>>()
     };
     assert_eq!(unlabelled("unconfined"), [true; 4]);

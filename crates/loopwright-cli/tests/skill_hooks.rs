@@ -57,7 +57,7 @@ fn hooks_of_a_skill_that_the_user_invokes_run_in_that_turn() {
     let world = skill(World::new(), "");
     let steps = || vec![remove(), streamed("Done.", "stop")];
     let (done, first) = blocked(&world, &["/careful now"], steps());
-    assert_eq!((done.status, first), (0, vec![true]), "{}", done.stderr);
+    assert_eq!((done.status, first), (8, vec![true]), "{}", done.stderr);
     let (done, both) = blocked(&world, &["--continue", "Go."], steps());
     assert_eq!((done.status, both), (0, vec![true, false]), "{}", done.stderr);
     let (_, unkept) = blocked(&world, &["--no-session", "/careful now"], steps());

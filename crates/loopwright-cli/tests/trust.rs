@@ -117,7 +117,8 @@ fn settings_of_the_user_for_claude_code_restrict_and_allow_only_if_the_configura
     let all = format!(
         "mode ask\n{restricting}allow Bash(ls *) {place}\nhook PreToolUse Bash: exit 2 (/.claude/settings.json)\n"
     );
-    assert_eq!(shown(&world, &[]), (all, String::new()));
+    let warned = "warning: /.claude/settings.json:1: `model` is ignored: the key of provider `anthropic` is missing: set ANTHROPIC_API_KEY\n";
+    assert_eq!(shown(&world, &[]), (all, warned.to_owned()));
     let (bare, _) = run(&world, removing(), &["--bare"]);
     assert!(!is_there(&world), "{}", bare.stderr);
     let world = own(world, "").file("project/loopwright.toml", "[permissions]\nclaude = true\n");
