@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{Clock, Seq, Timestamp};
+use loopwright_core::{ChangeRecord, Clock, Seq, Timestamp};
 use loopwright_sessions::{
     AppendRequest, ControlMessage, Finding, JobQueue, Lease, LeaseRequest, LoadedSession, LogEntry,
     NewSession, Posted, ReclaimStats, Salvaged, Scheduler, SessionHeader, SessionId, SessionList,
@@ -40,6 +40,15 @@ impl SessionStore for RestateStore {
 
     async fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError> {
         self.0.store().load(id).await
+    }
+
+    async fn load_from(
+        &self,
+        id: &SessionId,
+        branch: u32,
+        first: Seq,
+    ) -> Result<Option<(SessionHeader, Vec<ChangeRecord>)>, StoreError> {
+        self.0.store().load_from(id, branch, first).await
     }
 
     async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError> {
@@ -136,6 +145,15 @@ impl SessionStore for RestateStore {
         at_most: Duration,
     ) -> Result<Vec<LogEntry>, StoreError> {
         self.0.store().wait(id, log, after, clock, at_most).await
+    }
+
+    async fn wait_for_write(
+        &self,
+        id: &SessionId,
+        version: u64,
+        clock: &dyn Clock,
+    ) -> Result<Option<SessionHeader>, StoreError> {
+        self.0.store().wait_for_write(id, version, clock).await
     }
 
     async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {

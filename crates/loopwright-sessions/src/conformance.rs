@@ -52,6 +52,7 @@ use keeping::{
     notes_of_what_is_not_there_are_refused, old_notes_may_be_forgotten,
     sessions_that_nobody_used_are_deleted_at_once, waiting_for_notes_ends_when_there_are_some,
     what_a_rewind_left_is_reclaimed_only_if_it_is_said,
+    what_is_new_is_read_alone_only_on_the_current_branch,
     what_was_deleted_is_reclaimed_but_for_what_forks_need,
 };
 pub use ledger::LEDGER_CASES;
@@ -122,6 +123,7 @@ facts![
     a_lease_of_somebody_who_is_gone_is_taken_over_at_once,
     time_does_not_go_back,
     a_batch_may_be_cut_by_a_fork_and_by_a_rewind,
+    what_is_new_is_read_alone_only_on_the_current_branch,
     notes_are_numbered_and_read_from_any_place,
     old_notes_may_be_forgotten,
     notes_of_what_is_not_there_are_refused,

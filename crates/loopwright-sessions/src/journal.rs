@@ -17,6 +17,7 @@ use crate::{
     error::SessionError,
     header::SessionHeader,
     id::SessionId,
+    kept::HistoryEnd,
     owner::Owner,
     repository::SessionRepository,
     status::SessionStatus,
@@ -37,6 +38,8 @@ pub(crate) struct StoreJournal {
     /// Why the last append failed, in the store's own terms.
     failure: Mutex<Option<StoreError>>,
     received: Mutex<Received>,
+    /// The end of the history, if the session is to be kept in memory.
+    end: Mutex<Option<HistoryEnd>>,
 }
 
 /// Whose changes a journal keeps.
@@ -133,12 +136,23 @@ impl StoreJournal {
         let (store, clock) = (Arc::clone(&repository.store), Arc::clone(&repository.clock));
         let place = Place { header, lease, news: News::default(), definition };
         let (place, failure, received) = (Mutex::new(place), Mutex::default(), Mutex::default());
-        Self { store, clock, role: Role::Run(None), place, failure, received }
+        let (role, end) = (Role::Run(None), Mutex::default());
+        Self { store, clock, role, place, failure, received, end }
     }
 
     /// Takes leases on the sessions of sub-agents.
     pub(crate) fn with_subagents(self, leases: Arc<SubagentLeases>) -> Self {
         Self { role: Role::Run(Some(leases)), ..self }
+    }
+
+    /// Follows the end of the history from here on.
+    pub(crate) fn with_end(self, end: Option<HistoryEnd>) -> Self {
+        Self { end: Mutex::new(end), ..self }
+    }
+
+    /// Returns the end of the history as it was written last, if it is followed.
+    pub(crate) fn end(&self) -> Option<HistoryEnd> {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps the leases on the sessions of sub-agents for longer.
@@ -265,6 +279,9 @@ impl StoreJournal {
         };
         let version = self.store.append(write).await?;
         self.received().unhandled.drain(..count);
+        if let Some(end) = &mut *self.end.lock().unwrap_or_else(PoisonError::into_inner) {
+            end.extend(batch.changes);
+        }
         self.release_at_end(id, batch.changes.last()).await;
         let mut place = self.place();
         let place = &mut *place;

@@ -15,6 +15,7 @@ mod file;
 mod error;
 mod journal;
 mod repository;
+mod kept;
 mod event;
 mod hook;
 mod supervisor;
@@ -65,6 +66,7 @@ pub use crate::{
     hook::{SessionHook, SessionHooks, SessionStage},
     id::{InvalidJobId, InvalidSessionId, JobId, PrincipalTag, SessionId},
     jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobRecord, JobStatus, JobTask},
+    kept::{CacheLimits, SessionCache},
     labels::{InvalidJobLabel, JobLabel, JobLabels},
     ledger::{Allowance, AllowanceRequest, DaySpend, LEDGER_DAY, UsageLedger},
     memory::MemoryStore,

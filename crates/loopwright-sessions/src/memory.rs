@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{Clock, Seq, Timestamp};
+use loopwright_core::{ChangeRecord, Clock, Seq, Timestamp};
 use serde::Serialize;
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
         AppendRequest, ControlMessage, Finding, Lease, LeaseRequest, LoadedSession, LogEntry,
         NewSession, Posted, ReclaimStats, SessionLog, SessionStore, StoreError, WAIT_LIMIT,
     },
-    stored::{StoredBatch, decode, decode_batches, encode, fingerprint, written_at},
+    stored::{StoredBatch, decode, decode_batches, decode_from, encode, fingerprint, written_at},
     waiters::LogWaiters,
 };
 
@@ -197,6 +197,29 @@ impl SessionStore for MemoryStore {
         };
         let changes = decode_batches(id, header.length, &batches)?;
         Ok(Some(LoadedSession { header, definition: decode(id, &definition)?, changes }))
+    }
+
+    async fn load_from(
+        &self,
+        id: &SessionId,
+        branch: u32,
+        first: Seq,
+    ) -> Result<Option<(SessionHeader, Vec<ChangeRecord>)>, StoreError> {
+        let (header, batches) = {
+            let mut sessions = self.sessions();
+            let Ok(kept) = sessions.get_mut(id) else { return Ok(None) };
+            let length = kept.header.length;
+            let Some(own) = kept.branches.get(branch as usize) else { return Ok(None) };
+            if kept.header.branch != branch || first > length {
+                return Ok(None);
+            }
+            let end = |it: &StoredBatch| it.first + it.count as u64;
+            let newer = own.batches.iter().filter(|it| end(it) > first && it.first < length);
+            let batches: Vec<_> = newer.map(|it| it.clone().until(length)).collect();
+            (kept.header.clone(), batches)
+        };
+        let changes = decode_from(id, first, header.length, &batches)?;
+        Ok(changes.map(|it| (header, it)))
     }
 
     async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError> {

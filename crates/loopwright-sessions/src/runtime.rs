@@ -1,6 +1,7 @@
 //! The runtime, which loads sessions, runs actions on them and saves the changes.
 
 mod held;
+mod loading;
 mod rewinding;
 
 use std::{
@@ -31,6 +32,7 @@ use crate::{
     id::SessionId,
     jobs::JobOutcome,
     journal::StoreJournal,
+    kept::{HistoryEnd, SessionCache},
     owner::Owner,
     repository::SessionRepository,
     session::AgentSession,
@@ -61,6 +63,8 @@ pub struct SessionRuntime {
     leave: CancellationToken,
     /// Leases of actions whose future was dropped.
     dropped: DroppedLeases,
+    /// Sessions that are not loaded again as a whole.
+    cache: Option<SessionCache>,
 }
 
 /// The `tracing` target of this module.
@@ -89,6 +93,7 @@ impl SessionRuntime {
             event_log: None,
             leave: CancellationToken::new(),
             dropped: DroppedLeases::default(),
+            cache: None,
         }
     }
 
@@ -121,6 +126,14 @@ impl SessionRuntime {
     #[must_use]
     pub fn with_event_log(mut self, config: BroadcastConfig) -> Self {
         self.event_log = Some(config);
+        self
+    }
+
+    /// Keeps the sessions of actions in a cache, so that the next action reads only what was written since. By default, each
+    /// action loads its whole session.
+    #[must_use]
+    pub fn with_cache(mut self, cache: SessionCache) -> Self {
+        self.cache = Some(cache);
         self
     }
 
@@ -256,8 +269,8 @@ impl SessionRuntime {
         let span =
             tracing::info_span!(target: TARGET, "session", session = %id, action = &*action.name());
         let done = contained(async {
-            let session = self.load(id).await?;
-            self.execute_leased(session, action, cancel, leased).await
+            let (session, end) = self.load_leased(id).await?;
+            self.execute_leased(session, end, action, cancel, leased).await
         });
         let done = done.instrument(span).await;
         subagents.release_all().await;
@@ -307,6 +320,7 @@ impl SessionRuntime {
     async fn execute_leased(
         &self,
         session: AgentSession,
+        end: Option<HistoryEnd>,
         action: &dyn SessionAction,
         cancel: &CancellationToken,
         leased: Leased,
@@ -315,7 +329,7 @@ impl SessionRuntime {
         let Leased { lease, taken, posted, subagents } = leased;
         let lease = Some(lease);
         let journal = StoreJournal::new(&self.repository, before.clone(), lease, None);
-        let journal = Arc::new(journal.with_subagents(subagents));
+        let journal = Arc::new(journal.with_subagents(subagents).with_end(end));
         let supervisor = RunSupervisor {
             store: Arc::clone(self.store()),
             journal: Arc::clone(&journal),
@@ -415,17 +429,6 @@ impl SessionRuntime {
         (sinks, telling)
     }
 
-    async fn save_now(
-        &self,
-        session: AgentSession,
-        journal: &StoreJournal,
-    ) -> Result<AgentSession, SessionError> {
-        let id = session.id().clone();
-        let saved = self.repository.save_through(session, journal).await;
-        let session = self.told_if_unsaved(&id, saved)?;
-        self.told_as_saved(session, &[SessionStage::AfterSave]).await
-    }
-
     /// Calls the hooks for stages after a session was saved, and reports the save regardless of
     /// their results.
     async fn told_as_saved(
@@ -443,15 +446,6 @@ impl SessionRuntime {
         let passed = passed.await;
         self.tell(|| SessionEvent::Saved(at));
         passed
-    }
-
-    /// Returns a session.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if it does not exist or cannot be read.
-    pub async fn session(&self, id: &SessionId) -> Result<AgentSession, SessionError> {
-        self.load(id).await
     }
 
     /// Returns the header of a session, even if it is deleted.
@@ -516,24 +510,6 @@ impl SessionRuntime {
 
     fn store(&self) -> &Arc<dyn SessionStore> {
         &self.repository.store
-    }
-
-    async fn load(&self, id: &SessionId) -> Result<AgentSession, SessionError> {
-        let loaded = async {
-            let session = self.repository.load(id).await?;
-            self.pass(SessionStage::AfterLoad, session).await
-        };
-        match loaded.await {
-            Ok(session) => {
-                self.tell(|| SessionEvent::Loaded(SessionSnapshot::of(&session.header)));
-                Ok(session)
-            }
-            Err(error) => {
-                let text: Arc<str> = error.to_string().into();
-                self.tell(|| SessionEvent::LoadFailed { session: id.clone(), error: text });
-                Err(error)
-            }
-        }
     }
 
     async fn pass(

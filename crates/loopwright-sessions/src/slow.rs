@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{Clock, Seq, Timestamp};
+use loopwright_core::{ChangeRecord, Clock, Seq, Timestamp};
 
 use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
@@ -160,6 +160,15 @@ impl SessionStore for ReportingStore {
 
     async fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError> {
         self.reporter.watch(self.store.load(id)).await
+    }
+
+    async fn load_from(
+        &self,
+        id: &SessionId,
+        branch: u32,
+        first: Seq,
+    ) -> Result<Option<(SessionHeader, Vec<ChangeRecord>)>, StoreError> {
+        self.reporter.watch(self.store.load_from(id, branch, first)).await
     }
 
     async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError> {

@@ -44,6 +44,21 @@ pub trait SessionStore: Send + Sync {
     /// deleted.
     async fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError>;
 
+    /// Returns a session's header, and its changes from a number on, if this branch is the current one: what was written since
+    /// the session was loaded.
+    ///
+    /// `None` means that all of it must be [loaded](SessionStore::load) instead: it does not exist, was deleted, continues on
+    /// another branch, has fewer changes, or shares the first of them with another branch. The default implementation always
+    /// returns `None`.
+    async fn load_from(
+        &self,
+        _id: &SessionId,
+        _branch: u32,
+        _first: Seq,
+    ) -> Result<Option<(SessionHeader, Vec<ChangeRecord>)>, StoreError> {
+        Ok(None)
+    }
+
     /// Appends to the current branch of a session, and changes its header.
     ///
     /// Writes only if the version is the expected one, and returns the new version. If the last

@@ -138,6 +138,26 @@ pub fn decode_batches<B: AsRef<[u8]> + Sync>(
     })
 }
 
+/// Reads the changes from a number on, up to this total number of changes, of consecutive batches. Returns `None` if the first
+/// of them is in an earlier batch.
+///
+/// # Errors
+///
+/// As for [`decode_batches`].
+pub fn decode_from<B: AsRef<[u8]>>(
+    id: &SessionId,
+    first: Seq,
+    length: Seq,
+    batches: &[StoredBatch<B>],
+) -> Result<Option<Vec<ChangeRecord>>, StoreError> {
+    let start = batches.first().map_or(length, |it| it.first);
+    let Some(skipped) = first.checked_sub(start) else { return Ok(None) };
+    check_sequence_from(id, start, length, batches.iter().map(|it| (it.first, it.count)))?;
+    let mut changes = decode_in_turn(id, batches)?;
+    let skipped = usize::try_from(skipped).unwrap_or(usize::MAX).min(changes.len());
+    Ok(Some(changes.split_off(skipped)))
+}
+
 /// Checks that batches, given by their first change and length, are consecutive and have this total
 /// number of changes.
 ///
@@ -149,7 +169,15 @@ pub fn check_sequence(
     length: Seq,
     batches: impl IntoIterator<Item = (Seq, usize)>,
 ) -> Result<(), StoreError> {
-    let mut next = 0;
+    check_sequence_from(id, 0, length, batches)
+}
+
+fn check_sequence_from(
+    id: &SessionId,
+    mut next: Seq,
+    length: Seq,
+    batches: impl IntoIterator<Item = (Seq, usize)>,
+) -> Result<(), StoreError> {
     for (first, count) in batches {
         if first != next {
             return Err(corrupt(id, format!("change {next} is followed by change {first}")));

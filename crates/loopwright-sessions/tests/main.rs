@@ -11,6 +11,8 @@ mod file;
 #[cfg(test)]
 mod following;
 #[cfg(test)]
+mod kept;
+#[cfg(test)]
 mod reading;
 #[cfg(test)]
 mod recovery;

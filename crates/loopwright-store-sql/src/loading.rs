@@ -1,6 +1,7 @@
 //! Reading a session with all its changes.
 
 use loopwright_agent::AgentDefinition;
+use loopwright_core::Seq;
 use loopwright_sessions::{
     LoadedSession, Salvaged, SessionHeader, SessionId, StoreError,
     stored::{StoredBatch, checksum, decode, decode_batches, decode_intact},
@@ -120,6 +121,35 @@ pub(crate) async fn read(
     // Each branch starts at the end of the part that it shares with the previous one.
     all.sort_by_key(|batch| batch.first);
     Ok(Some(Stored { header, definition, batches: all }))
+}
+
+/// Returns the header of a session, and the batches of its changes from a number on. Returns `None` if another branch is the
+/// current one, or has fewer changes.
+pub(crate) async fn read_from(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+    branch: u32,
+    first: Seq,
+) -> Result<Option<(SessionHeader, Vec<StoredBatch>)>, Failure> {
+    let Some(head) = live(transaction, id).await? else { return Ok(None) };
+    if head.branch != branch || head.length < first {
+        return Ok(None);
+    }
+    let Some(header) = find(transaction, id).await? else { return Ok(None) };
+    let sql = "
+        SELECT first, count, body, sum FROM batches
+        WHERE session = $1 AND branch = $2 AND first < $4 AND first >= COALESCE((
+            SELECT MAX(first) FROM batches WHERE session = $1 AND branch = $2 AND first <= $3
+        ), $3)
+        ORDER BY first";
+    let mut newer = Vec::new();
+    for mut row in transaction.rows(sql, values![head.key, branch, first, head.length]).await? {
+        let sum = row.maybe_int(3)?.map(u32::try_from).transpose();
+        let sum = sum.map_err(|error| Failure::Form(error.to_string()))?;
+        let (first, count, body) = (row.number(0)?, row.number(1)?, row.bytes(2)?);
+        newer.push(StoredBatch { first, count, body, sum }.until(head.length));
+    }
+    Ok(Some((header, newer)))
 }
 
 /// A session whose changes are being read.

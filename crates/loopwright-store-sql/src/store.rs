@@ -5,12 +5,12 @@ use std::{fmt, path::Path, pin::pin, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures::{StreamExt as _, stream};
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{Clock, Seq, Timestamp};
+use loopwright_core::{ChangeRecord, Clock, Seq, Timestamp};
 use loopwright_sessions::{
     AppendRequest, ControlMessage, Finding, ForeignWrites, JobQueue, Lease, LeaseRequest,
     LoadedSession, LogEntry, LogWaiters, NewSession, Posted, ReclaimStats, Salvaged, SessionHeader,
     SessionId, SessionList, SessionLog, SessionQuery, SessionStatus, SessionStore, StoreError,
-    UsageLedger, WAIT_LIMIT,
+    UsageLedger, WAIT_LIMIT, stored::decode_from,
 };
 
 use crate::{
@@ -251,6 +251,18 @@ impl<D: Database> SessionStore for SqlStore<D> {
             Some(loading) => loading.end().await.map(Some),
             None => Ok(None),
         }
+    }
+
+    async fn load_from(
+        &self,
+        id: &SessionId,
+        branch: u32,
+        first: Seq,
+    ) -> Result<Option<(SessionHeader, Vec<ChangeRecord>)>, StoreError> {
+        let newer = within!(self.reading, id, |it| loading::read_from(it, id, branch, first))?;
+        let Some((header, batches)) = newer else { return Ok(None) };
+        let changes = decode_from(id, first, header.length, &batches)?;
+        Ok(changes.map(|it| (header, it)))
     }
 
     async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError> {

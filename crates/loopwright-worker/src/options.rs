@@ -3,6 +3,7 @@
 use std::{num::NonZeroUsize, time::Duration};
 
 use loopwright_core::OnAsk;
+use loopwright_sessions::CacheLimits;
 
 /// Options of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct WorkerOptions {
     pub on_idle: OnIdle,
     /// The policy for calls that need an approval, an answer or a result; by default, the job waits for the decision.
     pub on_ask: OnAsk,
+    /// The limits of the sessions that stay in memory after a job, so that the next one loads only what is new.
+    pub cache: CacheLimits,
 }
 
 /// The delay before a retry of a job, which doubles each time.
@@ -72,6 +75,7 @@ impl Default for WorkerOptions {
             drain_timeout: Duration::from_secs(30),
             on_idle: OnIdle::Wait,
             on_ask: OnAsk::Pause,
+            cache: CacheLimits::default(),
         }
     }
 }

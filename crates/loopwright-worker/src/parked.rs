@@ -1,16 +1,16 @@
 //! Jobs that wait for a decision, and resume once it is made.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    JobOutcome, JobQuery, JobRecord, JobStatus, Scheduler, SessionError, SessionId,
-    SessionRepository, SessionStatus, SessionStore, StoreError,
+    JobOutcome, JobQuery, JobRecord, JobStatus, Scheduler, SessionError, SessionId, SessionStatus,
+    StoreError,
 };
 
-use crate::deliver::DeliveredJob;
+use crate::{deliver::DeliveredJob, worker::Worker};
 
 /// The interval between checks of parked jobs.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -34,11 +34,10 @@ impl ParkedJobs {
     /// sessions fail.
     pub(crate) async fn resume(
         &self,
-        store: &Arc<dyn SessionStore>,
+        worker: &Worker,
         queue: &dyn Scheduler,
-        env: &loopwright_core::RunEnv,
     ) -> Result<(), SessionError> {
-        if !self.is_due(env.clock.monotonic()) {
+        if !self.is_due(worker.env.clock.monotonic()) {
             return Ok(());
         }
         let query = JobQuery { status: Some(JobStatus::NeedsInput), ..JobQuery::last(MAX_PARKED) };
@@ -46,7 +45,7 @@ impl ParkedJobs {
         let sessions: HashSet<&SessionId> = parked.iter().map(|it| &it.job.session).collect();
         lock(&self.seen).retain(|id, _| sessions.contains(id));
         for record in &parked {
-            self.resume_job(record, store, queue, env.clock.now()).await?;
+            self.resume_job(record, worker, queue).await?;
         }
         Ok(())
     }
@@ -54,10 +53,11 @@ impl ParkedJobs {
     async fn resume_job(
         &self,
         record: &JobRecord,
-        store: &Arc<dyn SessionStore>,
+        worker: &Worker,
         queue: &dyn Scheduler,
-        now: Timestamp,
     ) -> Result<(), SessionError> {
+        let Worker { store, env, cache, .. } = worker;
+        let now = env.clock.now();
         let id = &record.job.session;
         let header = match store.header(id).await {
             Ok(Some(header)) => header,
@@ -76,7 +76,7 @@ impl ParkedJobs {
         if is_as_seen {
             return Ok(());
         }
-        let waits_until = match SessionRepository::new(Arc::clone(store)).load(id).await {
+        let waits_until = match cache.load(&**store, id).await {
             Ok(session) => {
                 let state = session.state();
                 let is_answered = state.is_interrupted() && !state.waits_at(now);

@@ -70,6 +70,7 @@ impl JobRunner<'_> {
             .with_env(worker.env.clone())
             .with_owner(Arc::clone(&worker.owner))
             .with_lease_ttl(worker.options.lease_ttl)
+            .with_cache(worker.cache.clone())
             .with_interrupted(OnInterrupted::RequireApproval)
             .with_on_ask(worker.options.on_ask)
             .with_shutdown(self.drain.clone());

@@ -40,9 +40,8 @@ impl Upkeep<'_> {
 
     /// Lets parked jobs be claimed that were decided about. If that cannot be found out now, it can be later.
     pub(crate) async fn resume_parked(&self) {
-        let Worker { store, env, .. } = self.worker;
         let scheduler = self.engine.unwrap_or(self.queue);
-        if let Err(error) = self.watched.parked.resume(store, scheduler, env).await {
+        if let Err(error) = self.watched.parked.resume(self.worker, scheduler).await {
             self.worker.tell(|| WorkerEvent::QueueUnavailable(error.to_string().into()));
         }
     }

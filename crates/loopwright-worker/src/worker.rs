@@ -16,8 +16,8 @@ use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{EventSink, RunEnv, Timestamp};
 use loopwright_sessions::{
-    ClaimRequest, ClaimedJob, JobLabels, JobOutcome, JobQueue, Owner, SessionError, SessionId,
-    SessionRepository, SessionStore, StoreError,
+    CacheLimits, ClaimRequest, ClaimedJob, JobLabels, JobOutcome, JobQueue, Owner, SessionCache,
+    SessionError, SessionId, SessionStore, StoreError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +44,7 @@ pub struct Worker {
     pub(crate) sinks: Vec<Arc<dyn EventSink>>,
     pub(crate) event_log: Option<BroadcastConfig>,
     signal: JobSignal,
+    pub(crate) cache: SessionCache,
 }
 
 /// The store has no job queue.
@@ -91,13 +92,14 @@ impl Worker {
             sinks: Vec::new(),
             event_log: None,
             signal: JobSignal::new(),
+            cache: SessionCache::new(CacheLimits::default()),
         })
     }
 
     /// Sets the options.
     #[must_use]
     pub fn with_options(self, options: WorkerOptions) -> Self {
-        Self { options, ..self }
+        Self { options, cache: SessionCache::new(options.cache), ..self }
     }
 
     /// Returns the options.
@@ -217,8 +219,7 @@ impl Worker {
         &self,
         session: &SessionId,
     ) -> Result<Option<Timestamp>, StoreError> {
-        let repository = SessionRepository::new(Arc::clone(&self.store));
-        match repository.load(session).await {
+        match self.cache.load(&*self.store, session).await {
             Ok(session) => Ok(session.state().waits_until()),
             Err(SessionError::Store(error)) => Err(error),
             Err(error) => Err(StoreError::Unavailable(error.into())),

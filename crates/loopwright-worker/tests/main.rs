@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "the lints spare tests, but not what they share")]
 
 mod deliveries;
+mod kept;
 mod schedules;
 mod worker;

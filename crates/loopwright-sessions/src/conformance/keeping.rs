@@ -177,3 +177,38 @@ pub(super) async fn names_are_found_by_their_beginning(store: &dyn SessionStore)
     assert_eq!(store.named("b", 9).await.unwrap(), [id("b-x"), id("b_x"), id("bax")]);
     assert_eq!(store.named("x", 9).await.unwrap(), []);
 }
+
+/// Checks that a store reads the changes from each number on as they are, or not alone.
+async fn reads_the_end(store: &dyn SessionStore, name: &str, branch: u32) {
+    let loaded = load(store, name).await;
+    for first in 0..=loaded.header.length {
+        if let Some((header, changes)) = store.load_from(&id(name), branch, first).await.unwrap() {
+            let rest = &loaded.changes[usize::try_from(first).unwrap()..];
+            assert_eq!((&header, &changes[..]), (&loaded.header, rest), "{name} from {first}");
+        }
+    }
+    let beyond = loaded.header.length + 1;
+    for (branch, first) in [(branch, beyond), (branch + 1, 0)] {
+        assert_eq!(store.load_from(&id(name), branch, first).await.unwrap(), None);
+    }
+}
+
+pub(super) async fn what_is_new_is_read_alone_only_on_the_current_branch(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one", "two"]).await;
+    append(store, "a", 1, 2, &["three"]).await.unwrap();
+    append(store, "a", 2, 3, &["four", "five"]).await.unwrap();
+    reads_the_end(store, "a", 0).await;
+    fork(store, "a", "b", 4).await;
+    reads_the_end(store, "b", 0).await;
+    append(store, "b", 1, 4, &["other"]).await.unwrap();
+    reads_the_end(store, "b", 0).await;
+    store.rewind(&id("a"), 3, 4, None, moment(2)).await.unwrap();
+    assert_eq!(store.load_from(&id("a"), 0, 3).await.unwrap(), None);
+    reads_the_end(store, "a", 1).await;
+    append(store, "a", 4, 4, &["six"]).await.unwrap();
+    assert_eq!(store.load_from(&id("a"), 0, 3).await.unwrap(), None);
+    reads_the_end(store, "a", 1).await;
+    store.delete(&id("a"), moment(3)).await.unwrap();
+    assert_eq!(store.load_from(&id("a"), 1, 4).await.unwrap(), None);
+    assert_eq!(store.load_from(&id("x"), 0, 0).await.unwrap(), None);
+}
