@@ -1,4 +1,4 @@
-//! Workers and the server are killed, and everything happens once.
+//! Workers, the server and the database are killed, and everything happens once.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,10 +13,10 @@ use loopwright_core::{
     AgentState, ApprovalDecision, Change, ChangeRecord, IdempotencyKey, ToolOutput,
     messages::{ExecutionId, Message},
 };
-use loopwright_restate::{RestateScheduler, register};
+use loopwright_restate::{RestateStore, register};
 use loopwright_sessions::{
-    DecideCall, Job, JobId, JobQuery, JobRecord, JobStatus, Scheduler as _, SessionError,
-    SessionRuntime, SessionStore, StoreError,
+    DecideCall, Job, JobId, JobQuery, JobRecord, JobStatus, SessionError, SessionRuntime,
+    SessionStore, StoreError,
 };
 use loopwright_survival::{
     Failure,
@@ -27,7 +27,7 @@ use loopwright_survival::{
 };
 
 use crate::{
-    create,
+    Database, create,
     engine::{Engine, free_port},
     now,
     worker::{Options, STEPS, scheduler},
@@ -35,10 +35,12 @@ use crate::{
 
 /// The number of workers.
 const WORKERS: usize = 3;
-/// Each of so many kills is one of the server.
-const OF_SERVER: usize = 10;
+/// Of so many kills, one is of the server, and one of the database.
+const OF_OTHERS: usize = 10;
 /// How long all sessions may take, for each kill and each session.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How often the jobs are looked at.
+const LOOKS: Duration = Duration::from_millis(50);
 /// The bound of a fail-over.
 const FAIL_OVER: Duration = Duration::from_secs(30);
 
@@ -90,88 +92,108 @@ impl Drop for Fleet {
     }
 }
 
-/// Runs everything, and fails unless all of it happened once.
+/// Runs everything, on Restate if its program is given, and fails unless all of it happened once.
 pub(crate) async fn run(
-    server: &Path,
+    server: Option<&Path>,
     folder: &Path,
-    url: &str,
+    database: &mut Database,
     load: &Load,
 ) -> Result<(), Failure> {
-    let mut engine = Engine::start(server, folder).await?;
-    let store = open(url).await?;
-    let scheduler = scheduler(&store, &engine.ingress())?;
+    let mut engine = match server {
+        Some(server) => Some(Engine::start(server, folder).await?),
+        None => None,
+    };
+    let store = open(&database.url).await?;
+    let ingress = engine.as_ref().map(Engine::ingress);
+    let scheduler: Arc<dyn SessionStore> = match &ingress {
+        Some(ingress) => Arc::new(RestateStore::new(scheduler(&store, ingress)?)),
+        None => Arc::clone(&store),
+    };
     let (port, owner) = (free_port()?, String::new());
-    let options = Options { store: url.to_owned(), ingress: engine.ingress(), port, owner };
+    let options = Options { store: database.url.clone(), ingress, port, owner };
     let ledger = folder.join("ledger");
     let mut fleet = Fleet { options, ledger, workers: Vec::new(), started: 0 };
     for _ in 0..WORKERS {
         fleet.start()?;
     }
-    registered(&engine, port).await?;
+    if let Some(engine) = &engine {
+        registered(engine, port).await?;
+    }
     let ledger = fleet.ledger.clone();
-    let mut world = World { store, scheduler, ledger, asked: 0, unknown: 0, unsent: 0 };
+    let mut world = World { store: scheduler, ledger, unsent: 0 };
     let began = Instant::now();
     let mut jobs = Vec::with_capacity(load.sessions);
     let mut numbers = Numbers::from_seed(0x5EED);
-    let (mut kills, mut restarts) = (0, 0);
+    let (mut kills, mut restarts, mut crashes) = (0, 0, 0);
     let mut watch = Watch::default();
     let limit = PATIENCE * u32::try_from(load.kills + load.sessions)?;
     let mut next_kill = Instant::now();
     loop {
         // Some sessions start after each kill, so that each worker has something to lose.
         let due = (load.sessions * (kills + 1)).div_ceil(load.kills + 1).min(load.sessions);
-        while jobs.len() < due {
-            jobs.push(world.push().await?);
+        let records = world.go_on(&mut jobs, due).await?;
+        if began.elapsed() > limit {
+            let open = records.map(|it| it.into_iter().filter(|it| !has_ended(it)).collect());
+            let open: Vec<_> = open.ok_or("the database is away")?;
+            return Err(format!("{} jobs are stuck: {open:#?}", open.len()).into());
         }
-        let records =
-            world.store.jobs().ok_or("no queue")?.records(&JobQuery::last(100_000)).await?;
+        tokio::time::sleep(LOOKS).await;
+        let Some(records) = records else { continue };
         watch.look(&records);
-        world.decide(&records).await?;
-        let has_ended = |it: &JobRecord| it.status.is_over() && it.status != JobStatus::NeedsInput;
         if jobs.len() == load.sessions && kills == load.kills && records.iter().all(has_ended) {
             break;
         }
         if kills < load.kills && Instant::now() >= next_kill {
-            if kills % OF_SERVER == OF_SERVER - 1 {
-                engine.restart().await?;
-                restarts += 1;
-            } else {
-                let owner = fleet.kill(usize::try_from(numbers.below(WORKERS as u64))?)?;
-                watch.killed(&owner, &records);
+            match (kills % OF_OTHERS, &mut engine, &mut database.server) {
+                (9, Some(engine), _) => {
+                    engine.restart().await?;
+                    restarts += 1;
+                }
+                (4, _, Some(server)) => {
+                    server.stop()?;
+                    server.go_on()?;
+                    crashes += 1;
+                }
+                _ => {
+                    let owner = fleet.kill(usize::try_from(numbers.below(WORKERS as u64))?)?;
+                    watch.killed(&owner, &records);
+                }
             }
             kills += 1;
             let lull = 300 + numbers.below(1_500);
             next_kill = Instant::now() + Duration::from_millis(lull);
         }
-        if began.elapsed() > limit {
-            let open = records.iter().filter(|it| !it.status.is_over()).collect::<Vec<_>>();
-            return Err(format!("{} jobs are stuck: {open:#?}", open.len()).into());
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     println!(
-        "{} sessions of {STEPS} steps, {kills} kills ({restarts} of the server) in {:.0?}",
+        "{} sessions of {STEPS} steps, {kills} kills ({restarts} of the server, {crashes} of the database) in {:.0?}",
         load.sessions,
         began.elapsed()
     );
-    report(&engine, &world, &jobs, watch).await
+    report(engine.as_ref(), &world, &jobs, watch).await
+}
+
+fn has_ended(record: &JobRecord) -> bool {
+    record.status.is_over() && record.status != JobStatus::NeedsInput
 }
 
 /// Checks what became of everything, and prints it.
 async fn report(
-    engine: &Engine,
+    engine: Option<&Engine>,
     world: &World,
     jobs: &[Job],
     mut watch: Watch,
 ) -> Result<(), Failure> {
-    let effects = world.check(jobs).await?;
-    let left = left(engine).await?;
+    let Happened { effects, questions, recoveries } = world.check(jobs).await?;
+    let left = match engine {
+        Some(engine) => left(engine).await?,
+        None => 0,
+    };
     let crashes: u32 = watch.crashes.values().sum();
     println!(
-        "{effects} effects, each once; {} questions and {} calls with an unknown outcome were decided; {crashes} attempts \
-         ended with their worker; {} jobs were recorded while Restate was away; 0 steps lost, 0 sessions stuck, {left} \
-         invocations left",
-        world.asked, world.unknown, world.unsent,
+        "{effects} effects, each once; {questions} questions, each asked once, and {recoveries} interrupted calls were decided; \
+         {crashes} attempts ended with their worker; {} jobs were recorded while Restate was away; 0 steps lost, 0 sessions \
+         stuck, {left} invocations left",
+        world.unsent,
     );
     let (median, worst) = watch.figures();
     println!("fail-over of {} sessions: median {median:.1?}, worst {worst:.1?}", watch.found.len());
@@ -245,24 +267,61 @@ impl Watch {
 /// The sessions, and their user, who decides.
 struct World {
     store: Arc<dyn SessionStore>,
-    scheduler: RestateScheduler,
     ledger: PathBuf,
-    asked: usize,
-    unknown: usize,
     unsent: usize,
 }
 
+/// What happened, as often as it should.
+struct Happened {
+    effects: usize,
+    /// Questions before a call.
+    questions: usize,
+    /// Questions about calls whose start is recorded and whose end is not.
+    recoveries: usize,
+}
+
 impl World {
+    /// Starts sessions, decides, and returns the records of all jobs; `None` if the database is away.
+    async fn go_on(
+        &mut self,
+        jobs: &mut Vec<Job>,
+        due: usize,
+    ) -> Result<Option<Vec<JobRecord>>, Failure> {
+        let done = async {
+            while jobs.len() < due {
+                jobs.push(self.push().await?);
+            }
+            let queue = self.store.jobs().ok_or("no queue")?;
+            let records = queue.records(&JobQuery::last(100_000)).await?;
+            self.decide(&records).await?;
+            Ok::<_, Failure>(records)
+        };
+        match done.await {
+            Ok(records) => Ok(Some(records)),
+            Err(error) if is_away(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Starts a session.
     async fn push(&mut self) -> Result<Job, Failure> {
+        let scheduler = self.store.scheduler().ok_or("no scheduler")?;
         let job = Job::send_message(create(&*self.store).await?, Message::user("go"));
-        match self.scheduler.push(&job, now()).await {
-            Ok(_) => {}
-            // Workers send it later.
-            Err(StoreError::Undelivered(_)) => self.unsent += 1,
-            Err(error) => return Err(error.into()),
+        loop {
+            match scheduler.push(&job, now()).await {
+                Ok(_) => return Ok(job),
+                // Workers send it later.
+                Err(StoreError::Undelivered(_)) => {
+                    self.unsent += 1;
+                    return Ok(job);
+                }
+                // It may be recorded. The same job is recorded once.
+                Err(StoreError::Unavailable(_)) => {
+                    tokio::time::sleep(LOOKS).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
-        Ok(job)
     }
 
     fn entries(&self) -> Result<Vec<Entry>, Failure> {
@@ -270,7 +329,7 @@ impl World {
     }
 
     /// Decides about every call that waits, as a user who can see what took effect.
-    async fn decide(&mut self, records: &[JobRecord]) -> Result<(), Failure> {
+    async fn decide(&self, records: &[JobRecord]) -> Result<(), Failure> {
         for record in records.iter().filter(|it| it.status == JobStatus::NeedsInput) {
             let session = &record.job.session;
             let Some(loaded) = self.store.load(session).await? else { continue };
@@ -279,7 +338,6 @@ impl World {
             let entries = self.entries()?;
             for pending in state.pending() {
                 let key = key(&changes, pending.index);
-                let began = |it: &Entry| matches!(it, Entry::Began { key: k, .. } if *k == key);
                 let done = |it: &Entry| matches!(it, Entry::Done { key: k, .. } if *k == key);
                 let resolution = if entries.iter().any(done) {
                     ApprovalDecision::Answer(ToolOutput::text("it took effect"))
@@ -289,10 +347,8 @@ impl World {
                 let decide = DecideCall { path: Some(pending.address()), resolution };
                 let runtime = SessionRuntime::new(Arc::clone(&self.store), Script::silent(STEPS));
                 match runtime.execute(session, &decide).await {
-                    Ok(_) if entries.iter().any(began) => self.unknown += 1,
-                    Ok(_) => self.asked += 1,
                     // A worker has it for a moment.
-                    Err(SessionError::Store(StoreError::Busy { .. })) => {}
+                    Ok(_) | Err(SessionError::Store(StoreError::Busy { .. })) => {}
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -300,8 +356,8 @@ impl World {
         Ok(())
     }
 
-    /// Checks that all sessions ended, and that everything happened once. Returns the number of effects.
-    async fn check(&self, jobs: &[Job]) -> Result<usize, Failure> {
+    /// Checks that all sessions ended, and that everything happened once.
+    async fn check(&self, jobs: &[Job]) -> Result<Happened, Failure> {
         let mut effects: BTreeMap<String, (Kind, usize)> = BTreeMap::new();
         for entry in self.entries()? {
             if let Entry::Done { kind, key } = entry {
@@ -314,18 +370,23 @@ impl World {
                 problems.push(format!("{key} took effect {times} times"));
             }
         }
+        let (mut questions, mut recoveries) = (0, 0);
         for Job { id, session, .. } in jobs {
-            let record = self.scheduler.job(id).await?.ok_or("a job is lost")?;
+            let scheduler = self.store.scheduler().ok_or("no scheduler")?;
+            let record = scheduler.job(id).await?.ok_or("a job is lost")?;
             let loaded = self.store.load(session).await?.ok_or("a session is lost")?;
             problems.extend(missing(&loaded.changes, &effects));
+            let (asked, interrupted) = requests(&loaded.changes);
+            (questions, recoveries) = (questions + asked, recoveries + interrupted);
             let state = AgentState::new().replay(loaded.changes)?;
             let is_right = record.status == JobStatus::Completed
                 && state.text() == ANSWER
                 && state.step_count() == STEPS
-                && state.execution_count() == 1;
+                && state.execution_count() == 1
+                && asked == 1;
             if !is_right {
                 problems.push(format!(
-                    "session {session}: job {:?} ({:?}), {} steps, {} executions, answer {:?}",
+                    "session {session}: job {:?} ({:?}), {} steps, {} executions, {asked} questions, answer {:?}",
                     record.status,
                     record.reason,
                     state.step_count(),
@@ -334,9 +395,31 @@ impl World {
                 ));
             }
         }
-        let count = effects.len();
-        if problems.is_empty() { Ok(count) } else { Err(problems.join("\n").into()) }
+        let effects = effects.len();
+        let happened = Happened { effects, questions, recoveries };
+        if problems.is_empty() { Ok(happened) } else { Err(problems.join("\n").into()) }
     }
+}
+
+/// Returns `true` if the database did not respond.
+fn is_away(error: &Failure) -> bool {
+    let of_session =
+        |it: &SessionError| matches!(it, SessionError::Store(StoreError::Unavailable(_)));
+    matches!(error.downcast_ref(), Some(StoreError::Unavailable(_)))
+        || error.downcast_ref().is_some_and(of_session)
+}
+
+/// Counts the questions before calls, and those about interrupted calls.
+fn requests(changes: &[ChangeRecord]) -> (usize, usize) {
+    let mut counts = (0, 0);
+    for record in changes {
+        match &record.change {
+            Change::ApprovalRequested { question, .. } if question.is_recovery() => counts.1 += 1,
+            Change::ApprovalRequested { .. } => counts.0 += 1,
+            _ => {}
+        }
+    }
+    counts
 }
 
 /// Finds the calls of a session that ended and did not take effect.

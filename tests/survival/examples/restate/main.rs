@@ -1,13 +1,14 @@
-//! Workers and a server of Restate that are killed at random, and what a step costs through Restate.
+//! Workers, a server of Restate and a database that are killed at random, and what a step of a long conversation costs.
 //!
 //! `scripts/restate` installs the server and runs this. By hand, with the server's program first:
 //!
 //! | arguments | meaning |
 //! |---|---|
-//! | `SERVER kills SESSIONS KILLS [STORE]` | so many sessions of 20 steps on three workers, so many kills of workers, every tenth of the server |
+//! | `SERVER kills SESSIONS KILLS [STORE]` | so many sessions of 20 steps on three workers, so many kills, one in ten of the server and one of PostgreSQL |
 //! | `SERVER steps STEPS [STORE]` | one conversation of so many steps, ten in each turn |
 //!
-//! The store is a new SQLite database unless its URL is given.
+//! With `queue` in place of the server's program, workers claim jobs from the queue of the database. The store is a new SQLite
+//! database, or a new server of PostgreSQL with `postgres`, or that of a URL.
 
 #![expect(clippy::print_stdout, reason = "it reports")]
 
@@ -16,12 +17,19 @@ mod kills;
 mod steps;
 mod worker;
 
-use std::{env, path::PathBuf};
+use std::{
+    env,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
 
 use loopwright_agent::AgentDefinition;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{NewSession, SessionHeader, SessionId, SessionStore};
-use loopwright_survival::Failure;
+use loopwright_survival::{
+    Failure,
+    postgres::{Postgres, Safety},
+};
 
 /// The name of the Restate service.
 const SERVICE: &str = "Survival";
@@ -34,14 +42,19 @@ fn main() -> Result<(), Failure> {
         ["worker", options] => runtime.block_on(worker::run(&serde_json::from_str(options)?)),
         [server, "kills", sessions, kills, store @ ..] => {
             let folder = Folder::new()?;
-            let url = folder.url(store);
+            let mut database = Database::new(&folder.0, store.first().copied())?;
             let load = kills::Load { sessions: sessions.parse()?, kills: kills.parse()? };
-            runtime.block_on(kills::run(server.as_ref(), &folder.0, &url, &load))
+            let server = (*server != "queue").then(|| Path::new(server));
+            runtime.block_on(kills::run(server, &folder.0, &mut database, &load))
         }
         [server, "steps", steps, store @ ..] => {
             let folder = Folder::new()?;
-            let url = folder.url(store);
-            runtime.block_on(steps::run(server.as_ref(), &folder.0, &url, steps.parse()?))
+            let database = Database::new(&folder.0, store.first().copied())?;
+            let (url, steps) = (&*database.url, steps.parse()?);
+            match *server {
+                "queue" => runtime.block_on(steps::run_queued(url, steps)),
+                server => runtime.block_on(steps::run(server.as_ref(), &folder.0, url, steps)),
+            }
         }
         _ => Err("usage: restate SERVER kills SESSIONS KILLS | restate SERVER steps STEPS".into()),
     }
@@ -56,11 +69,33 @@ impl Folder {
         std::fs::create_dir(&path)?;
         Ok(Self(path))
     }
+}
 
-    /// Returns the URL that was given, or that of a database in this folder.
-    fn url(&self, given: &[&str]) -> String {
-        let own = || format!("sqlite:{}/sessions.db", self.0.display());
-        given.first().map_or_else(own, |url| (*url).to_owned())
+/// The database of the sessions.
+struct Database {
+    url: String,
+    /// The server, if it is ours.
+    server: Option<Postgres>,
+}
+
+impl Database {
+    /// Finds the database of a word or a URL. Without one, it is a file in the folder.
+    fn new(folder: &Path, given: Option<&str>) -> Result<Self, Failure> {
+        match given {
+            None => {
+                let url = format!("sqlite:{}/sessions.db", folder.display());
+                Ok(Self { url, server: None })
+            }
+            Some("postgres") => {
+                // The server does not run as root.
+                std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;
+                let data = folder.join("postgres");
+                std::fs::create_dir(&data)?;
+                let server = Postgres::start(&data, Safety::Synced)?;
+                Ok(Self { url: server.url(), server: Some(server) })
+            }
+            Some(url) => Ok(Self { url: url.to_owned(), server: None }),
+        }
     }
 }
 

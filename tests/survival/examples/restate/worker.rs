@@ -27,8 +27,8 @@ const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(7);
 pub(crate) struct Options {
     /// The session store.
     pub(crate) store: String,
-    /// The ingress of Restate.
-    pub(crate) ingress: String,
+    /// The ingress of Restate. `None` means that the worker claims jobs by itself.
+    pub(crate) ingress: Option<String>,
     /// The port that all workers share.
     pub(crate) port: u16,
     /// The name of the worker. Other workers cannot see that its process has died, as if it ran on another machine.
@@ -38,13 +38,17 @@ pub(crate) struct Options {
 /// Runs a worker until it is killed.
 pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let store = open(&options.store).await?;
-    let scheduler = scheduler(&store, &options.ingress)?;
     let agents = Agents(Script::noting(STEPS, Ledger::stdout()?));
     let of_worker = WorkerOptions { concurrency: AT_ONCE, ..WorkerOptions::default() };
-    let worker = Worker::new(store, agents)?.with_options(of_worker);
-    let worker = RestateWorker::new(worker.with_owner(options.owner.clone()), scheduler)?;
+    let worker = Worker::new(Arc::clone(&store), agents)?.with_options(of_worker);
+    let (worker, forever) = (worker.with_owner(options.owner.clone()), CancellationToken::new());
+    let Some(ingress) = &options.ingress else {
+        worker.run(&forever).await;
+        return Ok(());
+    };
+    let worker = RestateWorker::new(worker, scheduler(&store, ingress)?)?;
     let listener = listen(([127, 0, 0, 1], options.port).into())?;
-    worker.run(listener, &CancellationToken::new()).await?;
+    worker.run(listener, &forever).await?;
     Ok(())
 }
 
