@@ -14,7 +14,9 @@ pub(crate) use imp::{RestateJobs, scheduled};
 
 #[cfg(feature = "restate")]
 mod imp {
-    use loopwright_restate::{RestateScheduler, RestateService, RestateStore, RestateWorker};
+    use loopwright_restate::{
+        RestateKey, RestateScheduler, RestateService, RestateStore, RestateWorker,
+    };
     use loopwright_worker::WorkerEvent;
     use tokio::net::TcpListener;
 
@@ -53,6 +55,7 @@ mod imp {
         scheduler: RestateScheduler,
         listener: TcpListener,
         admin: Option<(String, String)>,
+        key: Option<RestateKey>,
     }
 
     impl RestateJobs {
@@ -67,6 +70,8 @@ mod imp {
             settings: &RestateSettings,
         ) -> Result<Self, SessionsError> {
             let scheduler = scheduler(store, settings)?;
+            let key = settings.identity_key.as_ref().map(|it| it.value.parse::<RestateKey>());
+            let key = key.transpose().map_err(|error| SessionsError::Usage(error.to_string()))?;
             let address = args.restate_listen;
             let unbound = |source: std::io::Error| {
                 SessionsError::Usage(format!(
@@ -80,7 +85,7 @@ mod imp {
             let reached =
                 args.restate_address.as_ref().map_or_else(own, |it| it.as_str().to_owned());
             let admin = args.restate_admin.as_ref().map(|it| (it.as_str().to_owned(), reached));
-            Ok(Self { scheduler, listener, admin })
+            Ok(Self { scheduler, listener, admin, key })
         }
 
         /// Runs the jobs that Restate delivers, until `drain` is cancelled.
@@ -93,9 +98,10 @@ mod imp {
             worker: Worker,
             drain: &CancellationToken,
         ) -> Result<JobCounts, SessionsError> {
-            let Self { scheduler, listener, admin } = self;
+            let Self { scheduler, listener, admin, key } = self;
             let worker = RestateWorker::new(worker, scheduler)
                 .map_err(|error| SessionsError::Usage(error.to_string()))?;
+            let worker = key.into_iter().fold(worker, RestateWorker::with_identity_key);
             let worker = worker.with_listener(|event: &WorkerEvent| {
                 if let WorkerEvent::QueueUnavailable(reason) = event {
                     console::warn(reason);

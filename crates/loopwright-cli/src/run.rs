@@ -214,7 +214,7 @@ impl Asked {
         Self { text, mentions, is_skill: true, skill: invoked.skill, llm: invoked.llm }
     }
 
-    /// Makes a message of a skill or an agent; `None` if no one has this name that can be used.
+    /// Makes a message of a skill or an agent; `None` if no usable one has this name.
     async fn invoked(
         name: &str,
         arguments: Arguments<'_>,

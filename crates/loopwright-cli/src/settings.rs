@@ -174,6 +174,8 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
         service,
         ToString::to_string,
     );
+    let identity_key = config.restate.identity_key.as_ref();
+    rows.add("worker.restate_identity_key", identity_key, None, ToString::to_string);
     rows.add("notify.command", config.notify.command.as_ref(), None, |it| {
         let (program, arguments) = it.words();
         std::iter::once(program)

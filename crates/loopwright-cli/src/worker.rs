@@ -56,7 +56,8 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     let roots = roots(args, &config, &sources)?;
     let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
     let store = place.open().await.map_err(SessionsError::from)?;
-    let restate = restate_settings(args, &config.restate)?;
+    let restate = restate_settings(args, config.restate.clone());
+    check_options(args, &restate)?;
     let agents = SessionAgents {
         cli: cli.clone(),
         agent: args.agent.clone(),
@@ -116,24 +117,27 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     Ok(tell_end(tally, is_json))
 }
 
-/// Returns where Restate runs: as typed, or else as configured. It knows neither labels nor that no jobs are left.
-fn restate_settings(
-    args: &WorkerArgs,
-    configured: &RestateSettings,
-) -> Result<RestateSettings, SessionsError> {
+/// Returns where Restate runs: as typed, or else as configured.
+fn restate_settings(args: &WorkerArgs, configured: RestateSettings) -> RestateSettings {
     let url = args.restate.clone().map(|it| Setting::new(it, Origin::Flag));
     let service = args.restate_service.clone().map(|it| Setting::new(it, Origin::Flag));
-    let url = url.or_else(|| configured.url.clone());
-    let options = [("--label", !args.labels.is_empty()), ("--exit-when-idle", args.exit_when_idle)];
-    if let Some(url) = &url
-        && let Some((option, _)) = options.into_iter().find(|it| it.1)
-    {
-        let origin = &url.origin;
-        return Err(SessionsError::Usage(format!(
-            "`{option}` has no effect with Restate, which the {origin} selects; omit the option"
-        )));
-    }
-    Ok(RestateSettings { url, service: service.or_else(|| configured.service.clone()) })
+    let key = args.restate_identity_key.clone().map(|it| Setting::new(it, Origin::Flag));
+    RestateSettings { url, service, identity_key: key }.or(configured)
+}
+
+/// Refuses options that have no meaning for the jobs that Restate delivers, also if it is configured and not typed.
+fn check_options(args: &WorkerArgs, restate: &RestateSettings) -> Result<(), SessionsError> {
+    let Some(url) = &restate.url else { return Ok(()) };
+    let (option, remedy) = if !args.labels.is_empty() {
+        ("--label", "start the worker with another `--restate-service`, and submit such jobs there")
+    } else if args.exit_when_idle {
+        ("--exit-when-idle", "stop the worker with Ctrl-C")
+    } else {
+        return Ok(());
+    };
+    let url = sanitize_terminal(url.value.as_str());
+    let text = format!("Restate at {url} delivers jobs, so `{option}` has no meaning; {remedy}");
+    Err(SessionsError::Usage(text))
 }
 
 /// Returns where it may work: in the folders that were typed, else in those that are configured, else in the one

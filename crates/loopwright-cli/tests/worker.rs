@@ -324,16 +324,19 @@ fn a_schedule_is_added_once_listed_and_removed() {
 }
 
 #[test]
-fn a_worker_for_restate_refuses_options_that_have_no_effect_there() {
+fn a_worker_of_restate_refuses_options_without_a_meaning_also_if_restate_is_configured() {
     let world = World::new().env("LOOPWRIGHT_RESTATE", "http://127.0.0.1:1");
-    for option in [&["--label", "gpu"][..], &["--exit-when-idle"]] {
-        let refused = world.run(&[&["worker"][..], option].concat());
-        let text = format!(
-            "`{}` has no effect with Restate, which the environment variable LOOPWRIGHT_RESTATE selects",
-            option[0]
-        );
-        assert!(refused.stderr.contains(&text), "{refused:?}");
-        assert_eq!(refused.status, 2);
+    let place = Place { world, server: Server::start([]) };
+    for (options, reason) in [
+        (
+            ["--label", "gpu"],
+            "Restate at http://127.0.0.1:1 delivers jobs, so `--label` has no meaning",
+        ),
+        (["--drain-timeout=1", "--exit-when-idle"], "so `--exit-when-idle` has no meaning"),
+        (["--restate-identity-key", "secret"], "invalid key `secret`; Restate logs its public key"),
+    ] {
+        let refused = place.world.run(&["worker", options[0], options[1]]);
+        assert!(refused.status != 0 && refused.stderr.contains(reason), "{refused:?}");
     }
 }
 

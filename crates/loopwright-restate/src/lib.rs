@@ -38,7 +38,7 @@ pub use crate::{
     error::RestateError,
     register::register,
     scheduler::RestateScheduler,
-    service::{InvalidRestateService, RestateService},
+    service::{InvalidRestateKey, InvalidRestateService, RestateKey, RestateService},
     store::RestateStore,
     worker::{RestateWorker, listen},
 };

@@ -25,11 +25,23 @@ use crate::{
 /// The number of concurrent requests of one call.
 const AT_ONCE: usize = 16;
 
-/// The most jobs that a look at parked or overdue jobs finds.
+/// The most jobs that a look at parked jobs finds, and those of one page of overdue ones.
 const MAX_FOUND: usize = 1_000;
+
+/// The most pages of waiting jobs that one look for overdue ones reads. The next look continues there.
+const MAX_PAGES: usize = 10;
 
 /// The most deliveries that a worker remembers.
 const MAX_KNOWN: usize = 100_000;
+
+/// What a worker remembers of the jobs that it has sent again.
+#[derive(Debug, Default)]
+pub(crate) struct Overdue {
+    /// The deliveries that Restate knows.
+    known: HashSet<String>,
+    /// The job before which the next look continues; `None` for the newest ones.
+    before: Option<JobId>,
+}
 
 /// Jobs that Restate delivers.
 ///
@@ -61,28 +73,42 @@ impl RestateScheduler {
     /// Sends the jobs that should have started before this time, but for those whose next delivery is known, and adds them to
     /// the known ones. Those that Restate has are not delivered twice. Returns their number.
     ///
-    /// Workers call this from time to time, for jobs that were recorded by a process that died before it sent them.
+    /// Workers call this from time to time, for jobs that were recorded by a process that died before it sent them. A call reads a
+    /// limited number of waiting jobs, and the next one those before, until all were read.
     pub(crate) async fn send_overdue(
         &self,
         before: Timestamp,
-        known: &mut HashSet<String>,
+        overdue: &mut Overdue,
     ) -> Result<usize, StoreError> {
-        let query = JobQuery { status: Some(JobStatus::Queued), ..JobQuery::last(MAX_FOUND) };
-        let mut overdue = self.queue()?.records(&query).await?;
-        overdue.retain(|it| {
-            self.is_ours(it)
-                && it.ready_at.max(it.updated_at) < before
-                && !known.contains(&idempotency_key(it))
-        });
-        // The newest come first.
-        overdue.reverse();
-        let keys: Vec<String> = overdue.iter().map(idempotency_key).collect();
-        self.send_all(overdue, before).await?;
-        if known.len() > MAX_KNOWN {
-            known.clear();
+        let mut sent = 0;
+        for _ in 0..MAX_PAGES {
+            let query = JobQuery {
+                status: Some(JobStatus::Queued),
+                before: overdue.before.clone(),
+                ..JobQuery::last(MAX_FOUND)
+            };
+            let mut page = self.queue()?.records(&query).await?;
+            let next = page.last().filter(|_| page.len() == MAX_FOUND);
+            let next = next.map(|it| it.job.id.clone());
+            page.retain(|it| {
+                self.is_ours(it)
+                    && it.ready_at.max(it.updated_at) < before
+                    && !overdue.known.contains(&idempotency_key(it))
+            });
+            // The newest come first.
+            page.reverse();
+            let keys: Vec<String> = page.iter().map(idempotency_key).collect();
+            self.send_all(page, before).await?;
+            if overdue.known.len() > MAX_KNOWN {
+                overdue.known.clear();
+            }
+            sent += keys.len();
+            overdue.known.extend(keys);
+            overdue.before = next;
+            if overdue.before.is_none() {
+                break;
+            }
         }
-        let sent = keys.len();
-        known.extend(keys);
         Ok(sent)
     }
 
@@ -274,3 +300,6 @@ impl fmt::Debug for RestateScheduler {
         f.debug_struct("RestateScheduler").field("ingress", &self.ingress).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
-//! Names of services.
+//! Names of services, and keys of servers.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
 use loopwright_sessions::JobLabels;
+use restate_sdk::endpoint::Endpoint;
 
 /// The most characters of a name.
 const MAX_LENGTH: usize = 40;
@@ -28,6 +29,35 @@ impl RestateService {
     pub(crate) fn label(&self) -> JobLabels {
         // A valid name is a valid label.
         format!("restate={}", self.0).parse().unwrap_or_default()
+    }
+}
+
+/// The public key with which a server of Restate identifies itself, such as
+/// `publickeyv1_ChjENKeMvCtRnqG2mrBK1HmPKufgFUc98K8B3ononQvp`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestateKey(Arc<str>);
+
+/// A text that is not the public key of a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid key `{0}`; Restate logs its public key when it starts, in the form `publickeyv1_…`"
+)]
+pub struct InvalidRestateKey(String);
+
+impl RestateKey {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for RestateKey {
+    type Err = InvalidRestateKey;
+
+    fn from_str(text: &str) -> Result<Self, InvalidRestateKey> {
+        match Endpoint::builder().identity_key(text) {
+            Ok(_) => Ok(Self(text.into())),
+            Err(_) => Err(InvalidRestateKey(text.to_owned())),
+        }
     }
 }
 
@@ -69,6 +99,15 @@ mod tests {
         }
         for name in ["", "1a", "_a", "a-b", "a.b", "ä", &"a".repeat(41)] {
             assert_eq!(name.parse::<RestateService>(), Err(InvalidRestateService(name.to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_key_is_a_public_key_of_the_first_version() {
+        let key = "publickeyv1_ChjENKeMvCtRnqG2mrBK1HmPKufgFUc98K8B3ononQvp";
+        assert_eq!(key.parse::<RestateKey>().unwrap().as_str(), key);
+        for text in ["", "publickeyv1_", &key[..30], &key.replace("v1", "v2"), "publickeyv1_0OIl"] {
+            assert_eq!(text.parse::<RestateKey>(), Err(InvalidRestateKey(text.to_owned())));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The worker: an HTTP/2 server that Restate sends invocations to.
 
-use std::{collections::HashSet, fmt, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{fmt, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use futures::future::{Either, select};
 use hyper::server::conn::http2;
@@ -15,8 +15,8 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    scheduler::RestateScheduler,
-    service::RestateService,
+    scheduler::{Overdue, RestateScheduler},
+    service::{RestateKey, RestateService},
     turns::{DeliverTurn, Turns, millis},
 };
 
@@ -40,6 +40,7 @@ pub struct RestateWorker {
     scheduler: Arc<RestateScheduler>,
     service: RestateService,
     streams: u32,
+    keys: Vec<RestateKey>,
     listeners: Vec<Arc<dyn WorkerListener>>,
 }
 
@@ -56,13 +57,22 @@ impl RestateWorker {
         // Some more than run, so that the next one is there when one ends.
         let streams = u32::try_from(concurrency * 2).unwrap_or(u32::MAX);
         let deliveries = JobDeliveries::new(worker, Arc::clone(&scheduler) as _)?;
-        Ok(Self { deliveries, scheduler, service, streams, listeners: Vec::new() })
+        let (keys, listeners) = (Vec::new(), Vec::new());
+        Ok(Self { deliveries, scheduler, service, streams, keys, listeners })
     }
 
     /// Adds a listener to the problems of the connection with Restate. Those of jobs have the listeners of the worker.
     #[must_use]
     pub fn with_listener(mut self, listener: impl WorkerListener + 'static) -> Self {
         self.listeners.push(Arc::new(listener));
+        self
+    }
+
+    /// Accepts only requests that are signed by the owner of this key, or of another one that was added. Without keys, all requests
+    /// are accepted.
+    #[must_use]
+    pub fn with_identity_key(mut self, key: RestateKey) -> Self {
+        self.keys.push(key);
         self
     }
 
@@ -78,7 +88,7 @@ impl RestateWorker {
         drain: &CancellationToken,
     ) -> io::Result<JobCounts> {
         let deliveries: Arc<dyn DeliverTurn> = Arc::new(self.deliveries.clone());
-        let serving = serve(listener, deliveries, &self.service, self.streams, drain);
+        let serving = serve(listener, deliveries, &self.service, &self.keys, self.streams, drain);
         let work = async {
             match select(pin!(self.deliveries.run(drain)), pin!(self.look_for_overdue())).await {
                 Either::Left((counts, _)) => counts,
@@ -100,12 +110,12 @@ impl RestateWorker {
 
     /// Sends jobs again that were recorded by a process that died before it sent them.
     async fn look_for_overdue(&self) {
-        let (clock, mut known) = (RunEnv::system().clock, HashSet::new());
+        let (clock, mut overdue) = (RunEnv::system().clock, Overdue::default());
         loop {
             tokio::time::sleep(OVERDUE).await;
             let before = clock.now().millis().saturating_sub(millis(OVERDUE));
             let before = Timestamp::from_millis(before);
-            if let Err(error) = self.scheduler.send_overdue(before, &mut known).await {
+            if let Err(error) = self.scheduler.send_overdue(before, &mut overdue).await {
                 let event = WorkerEvent::QueueUnavailable(error.to_string().into());
                 for listener in &self.listeners {
                     listener.on_event(&event);
@@ -129,12 +139,17 @@ pub(crate) async fn serve(
     listener: TcpListener,
     deliveries: Arc<dyn DeliverTurn>,
     service: &RestateService,
+    keys: &[RestateKey],
     streams: u32,
     stop: &CancellationToken,
 ) -> io::Result<()> {
     let turns = Turns { deliveries, service: service.clone(), env: RunEnv::system() };
     let turns = turns.into_service().map_err(io::Error::other)?;
-    let endpoint = HyperEndpoint::new(Endpoint::builder().bind(turns).build());
+    let mut endpoint = Endpoint::builder().bind(turns);
+    for key in keys {
+        endpoint = endpoint.identity_key(key.as_str()).map_err(io::Error::other)?;
+    }
+    let endpoint = HyperEndpoint::new(endpoint.build());
     let connections = GracefulShutdown::new();
     loop {
         let stopped = pin!(stop.cancelled());
@@ -174,3 +189,6 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
+
+#[cfg(test)]
+mod tests;

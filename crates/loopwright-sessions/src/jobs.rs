@@ -232,6 +232,8 @@ pub struct JobQuery {
     pub status: Option<JobStatus>,
     /// Only jobs of this session.
     pub session: Option<SessionId>,
+    /// Only jobs that were added before this one; none if it does not exist.
+    pub before: Option<JobId>,
     /// The maximum number of results.
     pub limit: usize,
 }
@@ -239,6 +241,6 @@ pub struct JobQuery {
 impl JobQuery {
     /// Creates a query for the newest jobs, up to a limit.
     pub fn last(limit: usize) -> Self {
-        Self { status: None, session: None, limit }
+        Self { status: None, session: None, before: None, limit }
     }
 }

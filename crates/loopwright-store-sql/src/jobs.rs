@@ -259,6 +259,11 @@ pub(crate) async fn records(
         wanted.push("s.id = $1".to_owned());
         values.push(session.as_str().into());
     }
+    if let Some(before) = &query.before {
+        values.push(before.as_str().into());
+        let number = format!("(SELECT number FROM jobs WHERE id = ${})", values.len());
+        wanted.push(format!("j.number < {number}"));
+    }
     let wanted = if wanted.is_empty() { "1 = 1".to_owned() } else { wanted.join(" AND ") };
     let sql = format!("{RECORD} WHERE {wanted} ORDER BY j.number DESC LIMIT {}", query.limit);
     let rows = transaction.rows(&sql, &values).await?;

@@ -77,6 +77,9 @@ pub struct WorkerArgs {
     /// Share jobs with the workers of this Restate service [default: Loopwright]
     #[arg(long, value_name = "NAME", help_heading = "Restate")]
     pub restate_service: Option<String>,
+    /// Refuse requests that are not signed with this public key of Restate
+    #[arg(long, value_name = "KEY", help_heading = "Restate")]
+    pub restate_identity_key: Option<String>,
     /// Accept the connections of Restate at this address
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9080", help_heading = "Restate")]
     pub restate_listen: SocketAddr,

@@ -289,6 +289,7 @@ fn restate(section: &Section<'_>) -> Result<RestateSettings, ConfigError> {
     Ok(RestateSettings {
         url: section.value("restate")?,
         service: section.value("restate_service")?,
+        identity_key: section.value("restate_identity_key")?,
     })
 }
 

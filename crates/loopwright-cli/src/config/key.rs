@@ -39,6 +39,10 @@ impl Key {
         Self { option: Some(option), ..self }
     }
 
+    const fn example(self, example: &'static str) -> Self {
+        Self { example, ..self }
+    }
+
     const fn variable(self, variable: &'static str) -> Self {
         Self { variable: Some(variable), ..self }
     }
@@ -214,13 +218,21 @@ pub const KEYS: &[Key] = &[
         "worker.restate",
         "the address of Restate, which then delivers jobs to workers instead of the queue",
     )
+    .example("\"http://127.0.0.1:8080\"")
     .option("--restate")
     .variable("LOOPWRIGHT_RESTATE"),
     key::<String>(
         "worker.restate_service",
         "the name of the Restate service whose workers share their jobs, `Loopwright` by default",
     )
+    .example("\"Gpu\"")
     .option("--restate-service"),
+    key::<String>(
+        "worker.restate_identity_key",
+        "the public key of Restate; workers then refuse requests that are not signed with it",
+    )
+    .example("\"publickeyv1_ChjENKeMvCtRnqG2mrBK1HmPKufgFUc98K8B3ononQvp\"")
+    .option("--restate-identity-key"),
     key::<CommandLine>(
         "notify.command",
         "the command to run when a run waits for you; it receives a JSON object as input",
@@ -353,6 +365,7 @@ mod tests {
                 "worker.roots",
                 "worker.restate",
                 "worker.restate_service",
+                "worker.restate_identity_key",
                 "notify.command",
                 "notify.webhook",
                 "providers.NAME.base_url",

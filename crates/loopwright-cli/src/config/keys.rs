@@ -52,7 +52,7 @@ pub(super) const NOTIFY: &[&str] = &["command", "webhook"];
 pub(super) const CHAT: &[&str] = &["notifications", "plain", "status_line"];
 pub(super) const STORE: &[&str] = &["url"];
 pub(super) const WEB: &[&str] = &["search"];
-pub(super) const WORKER: &[&str] = &["restate", "restate_service", "roots"];
+pub(super) const WORKER: &[&str] = &["restate", "restate_identity_key", "restate_service", "roots"];
 pub(super) const TIMEOUTS: &[&str] = &["connect", "first_byte", "idle", "total"];
 
 /// Where else a key may belong; the name of a provider is the reader's to fill in.

@@ -1,7 +1,7 @@
 //! The scheduler against a server of Restate, which `LOOPWRIGHT_RESTATE_SERVER` names. Without it, the tests say that they were left out.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     env,
     net::TcpListener as StdListener,
     process::{Child, Command, Stdio},
@@ -25,7 +25,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::DeliverTurn;
 use crate::{
-    ingress::Address, register::register, scheduler::RestateScheduler, service::RestateService,
+    ingress::Address,
+    register::register,
+    scheduler::{Overdue, RestateScheduler},
+    service::RestateService,
     worker::serve,
 };
 
@@ -214,7 +217,7 @@ impl<'a> World<'a> {
         let stop = CancellationToken::new();
         let (of_worker, stopped) = (service.clone(), stop.clone());
         drop(tokio::spawn(async move {
-            serve(listener, Arc::new(worker), &of_worker, 1_000, &stopped).await.unwrap();
+            serve(listener, Arc::new(worker), &of_worker, &[], 1_000, &stopped).await.unwrap();
         }));
         register(&engine.admin, &url).await.unwrap();
         Self {
@@ -321,12 +324,12 @@ async fn a_job_whose_record_was_written_before_its_process_died_is_sent_later_an
     let recorded = job.clone().with_needs(world.service.label());
     let at = Timestamp::from_millis;
     assert!(queue.jobs().unwrap().push(&recorded, at(1_000)).await.unwrap());
-    let send = async |before, known: &mut HashSet<String>| {
-        world.scheduler.send_overdue(at(before), known).await.unwrap()
+    let send = async |before, overdue: &mut Overdue| {
+        world.scheduler.send_overdue(at(before), overdue).await.unwrap()
     };
     // Three workers, each of which sends it once.
     for _ in 0..3 {
-        let known = &mut HashSet::new();
+        let known = &mut Overdue::default();
         let counts = [send(1_000, known).await, send(2_000, known).await, send(2_000, known).await];
         assert_eq!(counts, [0, 1, 0]);
     }
@@ -335,7 +338,7 @@ async fn a_job_whose_record_was_written_before_its_process_died_is_sent_later_an
     world.finish(&running, &JobOutcome::Done, at(4_000)).await;
     assert_eq!(world.start(JobLabels::EMPTY, at(5_000)).await, None);
     let invocations: u64 = engine.invocations(&world.service).await.values().sum();
-    assert_eq!((invocations, send(9_000, &mut HashSet::new()).await), (1, 0));
+    assert_eq!((invocations, send(9_000, &mut Overdue::default()).await), (1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -53,7 +53,7 @@ pub(crate) async fn waiting(
     server: &Server,
     visitor: &Visitor,
 ) -> Result<Vec<SessionHeader>, Problem> {
-    let query = JobQuery { status: Some(JobStatus::NeedsInput), session: None, limit: MAX_WAITING };
+    let query = JobQuery { status: Some(JobStatus::NeedsInput), ..JobQuery::last(MAX_WAITING) };
     let scope = visitor.principal.scope();
     let mut waiting: Vec<SessionHeader> = Vec::new();
     for record in server.queue()?.records(&query).await? {

@@ -101,7 +101,7 @@ async fn states(
         (JobStatus::NeedsInput, "waiting for you"),
         (JobStatus::Running, "running"),
     ] {
-        let query = JobQuery { status: Some(status), session: None, limit: MAX_JOBS };
+        let query = JobQuery { status: Some(status), ..JobQuery::last(MAX_JOBS) };
         let jobs = server.queue()?.records(&query).await?;
         let own = jobs.into_iter().map(|it| it.job.session).filter(|it| scope.contains(it));
         states.extend(own.map(|it| (it, word)));

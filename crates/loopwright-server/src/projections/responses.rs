@@ -202,7 +202,7 @@ async fn previous_session(
     let unknown = || Problem::not_found("unknown previous response");
     let (session, run) = names(id).ok_or_else(unknown)?;
     let header = own_session(&**server.store(), principal, session).await?;
-    let query = JobQuery { status: None, session: Some(header.id.clone()), limit: 1 };
+    let query = JobQuery { session: Some(header.id.clone()), ..JobQuery::last(1) };
     let last = server.queue()?.records(&query).await?.into_iter().next();
     if last.is_none_or(|it| it.job.id != run) {
         let text = "the previous response is not the last of its session; fork the session instead";

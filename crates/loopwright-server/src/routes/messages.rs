@@ -286,7 +286,7 @@ pub(crate) async fn record(server: &Server, job: &Job) -> Result<JobRecord, Prob
 
 /// Returns the last run of a session.
 pub(crate) async fn last_run(server: &Server, id: &SessionId) -> Result<JobRecord, Problem> {
-    let query = JobQuery { status: None, session: Some(id.clone()), limit: 1 };
+    let query = JobQuery { session: Some(id.clone()), ..JobQuery::last(1) };
     let last = server.queue()?.records(&query).await?.into_iter().next();
     last.ok_or_else(|| Problem::conflict("the session has no run"))
 }
@@ -297,7 +297,7 @@ async fn first(
     id: &SessionId,
     status: JobStatus,
 ) -> Result<Option<JobRecord>, Problem> {
-    let query = JobQuery { status: Some(status), session: Some(id.clone()), limit: 1 };
+    let query = JobQuery { status: Some(status), session: Some(id.clone()), ..JobQuery::last(1) };
     Ok(server.queue()?.records(&query).await?.into_iter().next())
 }
 
@@ -323,7 +323,7 @@ async fn runs(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let limit = limit(asked)?.min(MAX_PAGE);
-    let query = JobQuery { status: None, session: Some(header.id), limit };
+    let query = JobQuery { session: Some(header.id), ..JobQuery::last(limit) };
     let records = server.queue()?.records(&query).await?;
     reply_tagged(&headers, &RunList { runs: records.iter().map(Into::into).collect() })
 }

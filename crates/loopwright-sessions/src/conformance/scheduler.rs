@@ -306,6 +306,11 @@ async fn jobs_are_listed_and_counted(world: &dyn SchedulerUnderTest) {
     assert_eq!(names(of_a.clone()).await, ["a2", "a1"]);
     let waiting = JobQuery { status: Some(JobStatus::Queued), ..of_a };
     assert_eq!(names(waiting).await, ["a2"]);
+    let older =
+        |name: &str| JobQuery { before: Some(JobId::new(name).unwrap()), ..JobQuery::last(9) };
+    assert_eq!(names(older("a2")).await, ["b1", "a1"]);
+    assert_eq!(names(JobQuery { session: Some(id("a")), ..older("a2") }).await, ["a1"]);
+    assert_eq!([names(older("a1")).await, names(older("x")).await], [[""; 0]; 2]);
     let mut counts = Vec::new();
     for status in JobStatus::ALL {
         counts.push(scheduler.count(status).await.unwrap());

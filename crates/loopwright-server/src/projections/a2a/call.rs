@@ -282,7 +282,7 @@ impl Call {
         let current = self.current(record).await?;
         let session = self.server.runtime().session(&header.id).await.map_err(Problem::from)?;
         // What the session says is of the last message: the jobs after it continue its run.
-        let query = JobQuery { status: None, session: Some(header.id.clone()), limit: MAX_TASKS };
+        let query = JobQuery { session: Some(header.id.clone()), ..JobQuery::last(MAX_TASKS) };
         let records = self.server.queue()?.records(&query).await.map_err(Problem::from)?;
         let is_message = |it: &&JobRecord| matches!(it.job.task, JobTask::SendMessage(_));
         let last = records.iter().find(is_message);
@@ -353,7 +353,7 @@ impl Call {
                 Failure::new(-32602, 400, "`pageToken` is not the `nextPageToken` of a page")
             })?,
         };
-        let query = JobQuery { status: None, session, limit: MAX_TASKS };
+        let query = JobQuery { session, ..JobQuery::last(MAX_TASKS) };
         let records = self.server.queue()?.records(&query).await.map_err(Problem::from)?;
         let scope = self.principal.scope();
         let mut tasks = Vec::new();
