@@ -323,6 +323,7 @@ fn a_schedule_is_added_once_listed_and_removed() {
     assert!(gone.stderr.contains("unknown schedule `morning`"), "{gone:?}");
 }
 
+#[cfg(feature = "restate")]
 #[test]
 fn a_worker_of_restate_refuses_options_without_a_meaning_also_if_restate_is_configured() {
     let world = World::new().env("LOOPWRIGHT_RESTATE", "http://127.0.0.1:1");
