@@ -48,6 +48,8 @@ const FAIL_OVER: Duration = Duration::from_secs(30);
 pub(crate) struct Load {
     pub(crate) sessions: usize,
     pub(crate) kills: usize,
+    /// Whether Restate has three nodes.
+    pub(crate) is_cluster: bool,
 }
 
 /// The workers of a run.
@@ -100,6 +102,7 @@ pub(crate) async fn run(
     load: &Load,
 ) -> Result<(), Failure> {
     let mut engine = match server {
+        Some(server) if load.is_cluster => Some(Engine::start_cluster(server, folder).await?),
         Some(server) => Some(Engine::start(server, folder).await?),
         None => None,
     };

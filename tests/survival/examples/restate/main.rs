@@ -4,10 +4,10 @@
 //!
 //! | arguments | meaning |
 //! |---|---|
-//! | `SERVER kills SESSIONS KILLS [STORE]` | so many sessions of 20 steps on three workers, so many kills, one in ten of the server and one of PostgreSQL |
+//! | `SERVER kills SESSIONS KILLS [STORE] [cluster]` | so many sessions of 20 steps on three workers, so many kills, one in ten of the server and one of PostgreSQL |
 //! | `SERVER steps STEPS [STORE]` | one conversation of so many steps, ten in each turn |
 //!
-//! With `queue` in place of the server's program, workers claim jobs from the queue of the database. The store is a new SQLite
+//! With `cluster`, Restate has three nodes, which are killed in turn. With `queue` in place of the server's program, workers claim jobs from the queue of the database. The store is a new SQLite
 //! database, or a new server of PostgreSQL with `postgres`, or that of a URL.
 
 #![expect(clippy::print_stdout, reason = "it reports")]
@@ -42,8 +42,13 @@ fn main() -> Result<(), Failure> {
         ["worker", options] => runtime.block_on(worker::run(&serde_json::from_str(options)?)),
         [server, "kills", sessions, kills, store @ ..] => {
             let folder = Folder::new()?;
+            let (is_cluster, store) = match store {
+                [store @ .., "cluster"] => (true, store),
+                store => (false, store),
+            };
             let mut database = Database::new(&folder.0, store.first().copied())?;
-            let load = kills::Load { sessions: sessions.parse()?, kills: kills.parse()? };
+            let (sessions, kills) = (sessions.parse()?, kills.parse()?);
+            let load = kills::Load { sessions, kills, is_cluster };
             let server = (*server != "queue").then(|| Path::new(server));
             runtime.block_on(kills::run(server, &folder.0, &mut database, &load))
         }
