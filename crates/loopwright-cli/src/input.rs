@@ -526,7 +526,7 @@ impl Prompt for Question {
     }
 
     fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
-        format!("({}) ", search.term).into()
+        format!("({}) ", sanitize_terminal(&search.term)).into()
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) use self::compacted::{NOT_COMPACTED, compacted};
 pub(crate) use self::plain::{is_plain, set_plain};
 pub(crate) use self::words::{
     WIDTH, count, duration, fence, json as json_line, number, sanitize_terminal, single_line,
-    summary, truncate, wrap,
+    steers_terminal, summary, truncate, wrap,
 };
 pub use self::{
     changes::FileDiff,

@@ -6,11 +6,16 @@ use std::sync::Arc;
 use ignore::WalkBuilder;
 use reedline::{Completer, Span, Suggestion};
 
+use crate::render::{single_line, steers_terminal};
+
 /// The most files that are looked at.
 const FILES: usize = 20_000;
 
 /// The most suggestions.
 const SUGGESTED: usize = 50;
+
+/// The longest description of a suggestion, in characters.
+const ABOUT: usize = 500;
 
 /// Returns the commands and skills with what they do.
 type Commands = dyn Fn() -> Vec<(String, String)> + Send + Sync;
@@ -64,7 +69,7 @@ impl Completer for ChatCompleter {
         let span = Span::new(start, position);
         let mut found = Vec::new();
         if let Some(typed) = word.strip_prefix('/').filter(|_| start == 0) {
-            let fits = |(name, _): &(String, String)| name.starts_with(typed);
+            let fits = |(name, _): &(String, String)| name.starts_with(typed) && is_shown(name);
             let all = (self.commands)().into_iter().filter(fits).take(SUGGESTED);
             let all = all.map(|(name, about)| suggestion(format!("/{name}"), Some(about), span));
             found.extend(all);
@@ -73,7 +78,8 @@ impl Completer for ChatCompleter {
             let files = matching(&self.workdir, typed).into_iter();
             found.extend(files.map(|path| suggestion(mention(&path), None, span)));
         }
-        let others = (self.others)(before).into_iter().take(SUGGESTED);
+        let others =
+            (self.others)(before).into_iter().filter(|it| is_shown(&it.word)).take(SUGGESTED);
         found.extend(others.map(|it| Suggestion {
             append_whitespace: it.is_whole,
             ..suggestion(it.word, it.about, span)
@@ -94,7 +100,14 @@ fn mention(path: &str) -> String {
     if path.contains(char::is_whitespace) { format!("@\"{path}\"") } else { format!("@{path}") }
 }
 
-fn suggestion(value: String, description: Option<String>, span: Span) -> Suggestion {
+/// Returns `true` if a word is shown as it is: what the menu shows is what is put at the prompt, and is read from there.
+fn is_shown(word: &str) -> bool {
+    !word.contains(steers_terminal)
+}
+
+fn suggestion(value: String, about: Option<String>, span: Span) -> Suggestion {
+    // Skills of a project and servers describe themselves.
+    let description = about.map(|it| single_line(&it, ABOUT));
     Suggestion { value, description, span, append_whitespace: true, ..Suggestion::default() }
 }
 
@@ -109,8 +122,9 @@ fn matching(workdir: &Path, typed: &str) -> Vec<String> {
     let mut found: Vec<(u8, usize, String)> = Vec::new();
     for file in files.take(FILES) {
         let Ok(below) = file.path().strip_prefix(workdir) else { continue };
-        // A path with a quotation mark or a line break cannot be named.
-        let Some(path) = below.to_str().filter(|it| !it.contains(['"', '\n'])) else { continue };
+        // A path with a quotation mark or a line break cannot be named. One that steers the terminal is not shown.
+        let can_be_named = |path: &&str| !path.contains(['"', '\n']) && is_shown(path);
+        let Some(path) = below.to_str().filter(can_be_named) else { continue };
         if let Some(rank) = rank(path, &typed) {
             found.push((rank, path.len(), path.to_owned()));
         }
@@ -167,5 +181,34 @@ mod tests {
         assert_eq!(values(&mut completer, "@nothing"), Vec::<String>::new());
         let span = completer.complete("see @main", 9)[0].span;
         assert_eq!((span.start, span.end), (4, 9));
+    }
+
+    #[test]
+    fn names_and_descriptions_do_not_steer_the_terminal() {
+        let home = tempfile::tempdir().unwrap();
+        for name in
+            ["n\u{1b}]0;T\u{7}", "n\u{202e}txt.exe", "n\u{9b}31m", "n\u{200f}", "n\r", "na\tb"]
+        {
+            fs::write(home.path().join(name), "").unwrap();
+        }
+        let commands = || {
+            let told = "one\u{1b}[31m\ntwo\u{202e}";
+            vec![("n\u{1b}[2J".to_owned(), String::new()), ("name".to_owned(), told.to_owned())]
+        };
+        let completion = |word: &str| Completion {
+            word: word.to_owned(),
+            about: Some("\u{7}about".to_owned()),
+            is_whole: true,
+        };
+        let served = move |_: &str| vec![completion("x\u{1b}[2J"), completion("x")];
+        let mut completer = ChatCompleter::new(commands, home.path()).with_others(served);
+        let mut shown = |line: &str| -> Vec<(String, Option<String>)> {
+            let found = completer.complete(line, line.len()).into_iter();
+            found.map(|it| (it.value, it.description)).collect()
+        };
+        let other = ("x".to_owned(), Some("\u{fffd}about".to_owned()));
+        assert_eq!(shown("@n"), [("@\"na\tb\"".to_owned(), None), other.clone()]);
+        let about = "one\u{fffd}[31m two\u{fffd}".to_owned();
+        assert_eq!(shown("/n"), [("/name".to_owned(), Some(about)), other]);
     }
 }

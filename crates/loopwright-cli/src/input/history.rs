@@ -10,6 +10,7 @@ use reedline::{
 };
 
 use super::pastes::Pastes;
+use crate::render::sanitize_terminal;
 use crate::store::make_private;
 
 /// How many turns the history remembers.
@@ -35,7 +36,8 @@ impl ChatHistory {
     }
 
     fn folded(&self, mut item: HistoryItem) -> HistoryItem {
-        item.command_line = self.pastes.recalled(item.command_line);
+        // A search prints it as it is.
+        item.command_line = sanitize_terminal(&self.pastes.recalled(item.command_line));
         item
     }
 }
@@ -135,6 +137,14 @@ mod tests {
         assert_eq!([recalled(&history), recalled(&history)], [[word], [word]]);
         assert_eq!(pastes.open(word), format!("See {text} now"));
         assert_eq!(pastes.unknown_texts(word), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_line_is_recalled_without_what_steers_the_terminal() {
+        let home = tempfile::tempdir().unwrap();
+        let mut history = ChatHistory::open(home.path(), Pastes::default()).unwrap();
+        history.save(HistoryItem::from_command_line("a\u{1b}]0;T\u{7}\u{202e}b")).unwrap();
+        assert_eq!(recalled(&history), ["a\u{fffd}]0;T\u{fffd}\u{fffd}b"]);
     }
 
     #[test]

@@ -39,6 +39,12 @@ fn steers(c: char) -> bool {
     )
 }
 
+/// Returns `true` if a terminal takes a character for a command, or if it changes the direction or the line of a text.
+/// Line breaks and tabs do not count.
+pub(crate) fn steers_terminal(c: char) -> bool {
+    steers(c) || (c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
 /// Returns a text of at most this width. An ellipsis stands for what is left out at its end.
 pub(super) fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
