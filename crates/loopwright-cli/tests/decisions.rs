@@ -186,3 +186,34 @@ fn a_rule_covers_a_call_of_a_sub_agent_that_writes_to_a_file() {
     assert_eq!(ended.status, 0, "{}", ended.stderr);
     assert_eq!(std::fs::read_to_string(world.path("project/leaf")).unwrap(), "x\nx\n");
 }
+
+#[test]
+fn a_word_for_another_kind_of_request_decides_nothing_and_those_that_fit_are_named() {
+    let refused = |word: &str, kind: &str, available: &str| {
+        format!(
+            "error: `{word}` decides about {kind}, and this request is none; available: {available}\n"
+        )
+    };
+    let world = world();
+    let call = "`approve [JSON]`, `deny [REASON]`, `stop`";
+    let server = Server::start([streamed_call("", "rm a.txt"), done()]);
+    let (paused, report) = run(&world, &server, &["--permission-mode", "ask", "Go."]);
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    for word in ["retry", "done", "mark-done", "skip"] {
+        let told = decide(&world, &report, &[word]);
+        let expect = (2, refused(word, "an interrupted call", call));
+        assert_eq!((told.status, told.stderr), expect);
+    }
+    let told = decide(&world, &report, &["decline"]);
+    assert_eq!((told.status, told.stderr), (2, refused("decline", "a question", call)));
+    assert_eq!(decide(&world, &report, &["deny"]).status, 0);
+
+    let server = Server::start([streamed_tool("", "ask_user", &json!({ "question": "Which?" }))]);
+    let (paused, report) = run(&world, &server, &["Go."]);
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let told = decide(&world, &report, &["skip"]);
+    let question = "`reply ANSWER`, `decline`, `cancel`, `stop`";
+    let expect = (2, refused("skip", "an interrupted call", question));
+    assert_eq!((told.status, told.stderr), expect);
+    assert_eq!(decide(&world, &report, &["decline"]).status, 0);
+}

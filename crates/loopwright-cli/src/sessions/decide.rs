@@ -21,7 +21,7 @@ use crate::chosen_rules::DecideWithRules;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::loops::maintenance_runtime;
-use crate::session::{SessionsError, address, find, short};
+use crate::session::{SessionsError, address, decisions, find, short};
 
 /// The result for the model of a question that was denied without a reason.
 pub(crate) const DECLINED: &str = "the user declined to answer";
@@ -34,6 +34,8 @@ const NOT_AGAIN: &str = "the user decided against it";
 struct Typed {
     /// The address of the call. `None` means the only one that waits.
     address: Option<RequestAddress>,
+    /// The word for the decision.
+    word: String,
     decision: UserDecision,
 }
 
@@ -63,7 +65,7 @@ pub(super) async fn decide(
     args: &DecideArgs,
 ) -> Result<ExitCode, SessionsError> {
     let header = find(&**store, &args.id.id).await?;
-    let Typed { address: typed, decision } = Typed::read(&args.what)?;
+    let Typed { address: typed, word, decision } = Typed::read(&args.what)?;
     let session = maintenance_runtime(store).session(&header.id).await?;
     let pending = session.state().pending();
     let is_clear = typed.is_some() || pending.len() == 1;
@@ -72,6 +74,9 @@ pub(super) async fn decide(
         None => pending.into_iter().next(),
     };
     let asked = asked.as_ref();
+    if let Some(asked) = asked.filter(|_| is_clear) {
+        check_word(&word, asked)?;
+    }
     let scope = match (args.always, args.session) {
         (true, _) => Some(Scope::Project),
         (false, true) => Some(Scope::Session),
@@ -119,6 +124,26 @@ pub(super) async fn decide(
     Ok(ExitCode::Done)
 }
 
+/// Checks that a word is for this kind of request: `retry` for a call that never ran would run it, and `done` would
+/// report that it ran.
+fn check_word(word: &str, asked: &PendingApproval<'_>) -> Result<(), SessionsError> {
+    let (fits, kind) = match word {
+        "retry" | "done" | "mark-done" | "skip" => {
+            (asked.question.is_recovery(), "an interrupted call")
+        }
+        "decline" => (matches!(asked.kind, RequestKind::Question { .. }), "a question"),
+        _ => return Ok(()),
+    };
+    if fits {
+        return Ok(());
+    }
+    let available: Vec<String> = decisions(asked).split('|').map(|it| format!("`{it}`")).collect();
+    Err(SessionsError::Usage(format!(
+        "`{word}` decides about {kind}, and this request is none; available: {}",
+        available.join(", ")
+    )))
+}
+
 /// Returns `true` if a job of the session waits for its decisions: workers continue it.
 async fn has_job(store: &dyn SessionStore, id: &SessionId) -> bool {
     let Some(queue) = store.jobs() else { return false };
@@ -139,12 +164,12 @@ impl Typed {
             }
             _ => (None, what),
         };
-        let decision = match rest {
-            [word] => UserDecision::read(word, None)?,
-            [word, text] => UserDecision::read(word, Some(text.clone()))?,
+        let (word, decision) = match rest {
+            [word] => (word, UserDecision::read(word, None)?),
+            [word, text] => (word, UserDecision::read(word, Some(text.clone()))?),
             _ => return Err(SessionsError::Usage("pass one decision at a time".to_owned())),
         };
-        Ok(Self { address, decision })
+        Ok(Self { address, word: word.clone(), decision })
     }
 }
 
@@ -269,15 +294,16 @@ fn filled(answer: &str, asked: &PendingApproval<'_>) -> Option<Value> {
 mod tests {
     use super::*;
 
-    fn read(what: &[&str]) -> Option<Typed> {
-        Typed::read(&what.iter().map(ToString::to_string).collect::<Vec<_>>()).ok()
+    fn read(what: &[&str]) -> Option<(Option<RequestAddress>, UserDecision)> {
+        let typed = Typed::read(&what.iter().map(ToString::to_string).collect::<Vec<_>>()).ok()?;
+        Some((typed.address, typed.decision))
     }
 
     #[test]
     fn a_decision_is_a_word_and_perhaps_a_call_before_it_and_a_text_behind_it() {
         let of = |path: Option<&[u16]>, decision| {
             let address = path.map(|it| RequestAddress { path: it.to_vec(), tag: None });
-            Some(Typed { address, decision })
+            Some((address, decision))
         };
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(read(&["approve"]), of(None, UserDecision::Approve(None)));
