@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -20,6 +21,9 @@ const EXCEPT: [&str; 3] = ["agent-memory", "agent-memory-local", "worktrees"];
 const MAX_FILES: usize = 4000;
 const MAX_BYTES: u64 = 64 << 20;
 
+/// The most folders that are in each other in a folder whose files trust covers.
+const MAX_DEPTH: usize = 64;
+
 /// The most folders of a command line that the files after them are looked for in.
 const MAX_FOLDERS: usize = 64;
 
@@ -34,10 +38,11 @@ const READERS: [&str; 13] = [
 /// The files are too many for trust to cover.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{} contains too many files to trust: more than {} files, or {} MiB; remove those that do not belong there",
+    "{} contains too many files to trust: more than {} files or {} MiB, or more than {} folders in each other; remove those that do not belong there",
     plain(path),
     MAX_FILES,
-    MAX_BYTES >> 20
+    MAX_BYTES >> 20,
+    MAX_DEPTH
 )]
 pub(crate) struct TooManyFiles {
     path: PathBuf,
@@ -73,7 +78,7 @@ fn fingerprint_of(
         hash.add(text.as_bytes());
     }
     for folder in FOLDERS {
-        hash.folder(&root.join(folder), &EXCEPT)?;
+        hash.folder(&root.join(folder), &EXCEPT, 0)?;
     }
     for path in named_files(root, settings) {
         hash.count(&path, 1, 0)?;
@@ -87,8 +92,8 @@ struct Hash {
     digest: Sha256,
     files: usize,
     bytes: u64,
-    /// Folders that were read, so that links between them come to an end.
-    folders: BTreeSet<PathBuf>,
+    /// The devices and numbers of folders that were read, so that links between them come to an end.
+    folders: BTreeSet<(u64, u64)>,
     /// A file that is left out.
     without: Option<PathBuf>,
 }
@@ -108,12 +113,16 @@ impl Hash {
         Ok(())
     }
 
-    /// Adds the files below a folder, through links as well.
-    fn folder(&mut self, folder: &Path, except: &[&str]) -> Result<(), TooManyFiles> {
-        let is_new = folder.canonicalize().is_ok_and(|it| self.folders.insert(it));
+    /// Adds the files below a folder, which is in this number of others, through links as well.
+    fn folder(&mut self, folder: &Path, except: &[&str], depth: usize) -> Result<(), TooManyFiles> {
+        let is_new = fs::metadata(folder).is_ok_and(|it| self.folders.insert((it.dev(), it.ino())));
         let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
         if !is_new {
             return Ok(());
+        }
+        if depth > MAX_DEPTH {
+            let outermost = folder.ancestors().nth(depth).unwrap_or(folder);
+            return Err(TooManyFiles { path: outermost.to_path_buf() });
         }
         let mut paths = Vec::new();
         for path in entries.flatten().map(|it| it.path()) {
@@ -124,7 +133,7 @@ impl Hash {
         let is_left_out = |path: &Path| except.iter().any(|name| path.ends_with(name));
         for path in paths.iter().filter(|path| !is_left_out(path)) {
             match fs::metadata(path) {
-                Ok(found) if found.is_dir() => self.folder(path, &[])?,
+                Ok(found) if found.is_dir() => self.folder(path, &[], depth + 1)?,
                 Ok(found) if found.is_file() => self.file(path)?,
                 // Opening a named pipe waits for whoever writes to it.
                 _ => self.add(path.to_string_lossy().as_bytes()),
@@ -387,5 +396,22 @@ mod tests {
         large.set_len(MAX_BYTES).unwrap();
         let told = fingerprint(root.path(), &[]).unwrap_err();
         assert_eq!(told, TooManyFiles { path: hooks });
+    }
+
+    #[test]
+    fn a_file_in_the_deepest_folder_is_covered_and_deeper_folders_have_no_fingerprint() {
+        let deepest = [&[".claude"][..], &["d"; MAX_DEPTH]].concat().join("/");
+        let file = format!("{deepest}/run.sh");
+        let root = project(&[(file.as_str(), "x")]);
+        let before = of(root.path());
+        fs::write(root.path().join(&file), "y").unwrap();
+        assert_ne!(before, of(root.path()));
+        fs::create_dir(root.path().join(deepest).join("d")).unwrap();
+        let told = fingerprint(root.path(), &[]).unwrap_err();
+        assert_eq!(told, TooManyFiles { path: root.path().join(".claude") });
+        let name = plain(&root.path().join(".claude"));
+        let text = "contains too many files to trust: more than 4000 files or 64 MiB, or more than 64 folders in each other; \
+                    remove those that do not belong there";
+        assert_eq!(told.to_string(), format!("{name} {text}"));
     }
 }
