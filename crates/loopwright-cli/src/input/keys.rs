@@ -17,6 +17,10 @@ const TURNS: &str = "/turns ";
 /// What Ctrl-O stands for at an empty prompt.
 const THINKING: &str = "/thinking";
 
+/// How many characters of a batch are added to the line one by one, so that each can be undone. For each, the editor copies the
+/// line. The others are added together.
+const ADDED_SINGLY: usize = 1000;
+
 /// How soon after another one Esc is the second one.
 const TWICE: Duration = Duration::from_millis(600);
 
@@ -98,6 +102,10 @@ struct Keys {
     /// The number of times that the editor has taken keys at this prompt.
     batch: u32,
     is_batch_over: bool,
+    /// The number of characters that the editor has added one by one in this batch.
+    added: usize,
+    /// Those that it adds together, before the next key that is none.
+    together: String,
     /// The keys of the last batch behind one that ends the reading, if there is one.
     behind: Option<VecDeque<Event>>,
     /// Whether the line has text: as the editor shows it, and with the keys that it has taken since.
@@ -167,6 +175,31 @@ impl LineKeys {
         Some(first)
     }
 
+    /// Puts a character to those that are added together. Returns `false` if it is added by itself.
+    fn holds(&self, event: &Event) -> bool {
+        let mut keys = self.lock();
+        let Some(letter) = letter(event).filter(|_| keys.behind.is_none()) else { return false };
+        keys.added += 1;
+        let is_held = keys.added > ADDED_SINGLY;
+        if is_held {
+            keys.together.push(letter);
+        }
+        is_held
+    }
+
+    /// Returns the characters that are added together before an event, if there are any. The editor takes the event later.
+    fn together(&self, event: &Event) -> Option<String> {
+        let mut keys = self.lock();
+        if keys.together.is_empty() || letter(event).is_some() {
+            return None;
+        }
+        if !matches!(event, Event::Resize(..)) {
+            keys.pressed.push_front(event.clone());
+        }
+        send_event();
+        Some(std::mem::take(&mut keys.together))
+    }
+
     /// Returns the next key that was kept.
     pub(super) fn next_kept(&self) -> Option<Event> {
         self.lock().kept.pop_front()
@@ -179,6 +212,7 @@ impl LineKeys {
             keys.batch += 1;
             keys.behind = None;
             keys.interruption = None;
+            keys.added = 0;
         }
         if let Some(behind) = &mut keys.behind {
             behind.push_back(event.clone());
@@ -199,7 +233,11 @@ impl LineKeys {
     }
 
     fn end_batch(&self) {
-        self.lock().is_batch_over = true;
+        let mut keys = self.lock();
+        keys.is_batch_over = true;
+        if !keys.together.is_empty() {
+            send_event();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Keys> {
@@ -237,10 +275,15 @@ impl ChatKeys {
 impl EditMode for ChatKeys {
     fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
         let event: Event = event.into();
-        let Some(first) = self.line.before(&event) else { return self.meaning(event) };
-        let may_end = matches!(first, Event::Key(KeyEvent { code: KeyCode::Enter, .. }));
-        let meaning = self.meaning(first);
-        if may_end {
+        let first = self.line.before(&event);
+        let is_pressed = first.is_some();
+        let event = first.unwrap_or(event);
+        if let Some(text) = self.line.together(&event) {
+            return ReedlineEvent::Edit(vec![EditCommand::InsertString(text)]);
+        }
+        let is_enter = matches!(event, Event::Key(KeyEvent { code: KeyCode::Enter, .. }));
+        let meaning = self.meaning(event);
+        if is_pressed && is_enter {
             self.line.leaves(false);
         }
         meaning
@@ -261,6 +304,9 @@ impl ChatKeys {
         }
         let has_waited = self.line.take(&event);
         let before = self.escaped.take();
+        if self.line.holds(&event) {
+            return ReedlineEvent::None;
+        }
         if let Some(key) = ChatKey::of(&event) {
             self.line.leaves(key == ChatKey::Interrupt);
             if key == ChatKey::OpenPastes && !self.line.has_text() {
@@ -295,6 +341,19 @@ impl ChatKeys {
             return if is_letter { self.parse(letter) } else { meant };
         }
         self.parse(event)
+    }
+}
+
+/// Returns the character of a key that stands for itself.
+fn letter(event: &Event) -> Option<char> {
+    match event {
+        Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => None,
+        Event::Key(KeyEvent { code: KeyCode::Char(letter), modifiers, .. }) => match *modifiers {
+            KeyModifiers::NONE => Some(*letter),
+            KeyModifiers::SHIFT => Some(letter.to_ascii_uppercase()),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -340,7 +399,7 @@ mod tests {
         Event::Key(KeyEvent::new(code, modifiers))
     }
 
-    fn letter(letter: char) -> Event {
+    fn typed(letter: char) -> Event {
         key(KeyCode::Char(letter), KeyModifiers::NONE)
     }
 
@@ -351,7 +410,7 @@ mod tests {
     #[test]
     fn escape_twice_lists_the_messages_and_another_key_between_does_not() {
         let (mut keys, _) = keys();
-        let (escape, letter) = (key(KeyCode::Esc, KeyModifiers::NONE), letter('a'));
+        let (escape, letter) = (key(KeyCode::Esc, KeyModifiers::NONE), typed('a'));
         let is_sent = |event: ReedlineEvent| matches!(event, ReedlineEvent::Multiple(_));
         let mut press = |event: &Event| is_sent(press(&mut keys, event.clone()));
         let pressed = [&escape, &letter, &escape, &escape, &escape].map(&mut press);
@@ -363,7 +422,7 @@ mod tests {
         let (mut keys, line) = keys();
         line.open(false);
         let tab = key(KeyCode::BackTab, KeyModifiers::SHIFT);
-        let typed = [letter('a'), tab.clone(), letter('b'), tab.clone(), letter('c')];
+        let typed = [typed('a'), tab.clone(), typed('b'), tab.clone(), typed('c')];
         for event in typed.clone() {
             press(&mut keys, event);
         }
@@ -372,7 +431,7 @@ mod tests {
         assert_eq!(kept, typed[2..]);
         // The next batch has no such key.
         line.open(false);
-        press(&mut keys, letter('d'));
+        press(&mut keys, typed('d'));
         line.end();
         assert_eq!(line.next_kept(), None);
     }
@@ -382,15 +441,43 @@ mod tests {
         let (mut keys, line) = keys();
         let enter = key(KeyCode::Enter, KeyModifiers::NONE);
         let search = key(KeyCode::Char('r'), KeyModifiers::CONTROL);
-        line.press([search, letter('a'), enter, letter('b')]);
+        line.press([search, typed('a'), enter, typed('b')]);
         line.open(false);
         let resize = Event::Resize(80, 24);
-        let events = [&resize, &resize, &letter('q'), &resize, &resize, &resize];
+        let events = [&resize, &resize, &typed('q'), &resize, &resize, &resize];
         let taken = events.map(|event| press(&mut keys, event.clone()));
         let resized = ReedlineEvent::Resize(80, 24);
         let expect = [ReedlineEvent::SearchHistory, inserts('a'), ReedlineEvent::Enter];
         assert_eq!(taken[..3], expect);
         assert_eq!(taken[3..], [inserts('b'), inserts('q'), resized]);
+    }
+
+    #[test]
+    fn very_many_characters_at_once_are_added_together_before_the_next_key() {
+        let (mut keys, line) = keys();
+        let (enter, resize) = (key(KeyCode::Enter, KeyModifiers::NONE), Event::Resize(80, 24));
+        let shifted = key(KeyCode::Char('C'), KeyModifiers::SHIFT);
+        let added =
+            |text: &str| ReedlineEvent::Edit(vec![EditCommand::InsertString(text.to_owned())]);
+        line.open(false);
+        for _ in 0..ADDED_SINGLY {
+            assert_eq!(press(&mut keys, typed('a')), inserts('a'));
+        }
+        let events = [&typed('b'), &shifted, &enter, &typed('d'), &resize, &resize];
+        let taken = events.map(|event| press(&mut keys, event.clone()));
+        let none = ReedlineEvent::None;
+        // The line of Enter is complete before Enter is taken, which the next event brings.
+        let expect = [none.clone(), none, added("bC"), ReedlineEvent::Enter];
+        assert_eq!(taken[..4], expect);
+        // Each batch begins anew, and ends with what it has held.
+        keys.edit_mode();
+        for _ in 0..ADDED_SINGLY {
+            assert_eq!(press(&mut keys, typed('a')), inserts('a'));
+        }
+        press(&mut keys, typed('e'));
+        keys.edit_mode();
+        let taken = [&resize, &resize].map(|event| press(&mut keys, event.clone()));
+        assert_eq!(taken, [added("e"), ReedlineEvent::Resize(80, 24)]);
     }
 
     #[test]
@@ -422,7 +509,7 @@ mod tests {
         };
         assert_eq!(pressed("", &[]), Some(LineEnd::Empty));
         assert_eq!(pressed("abc", &[]), Some(LineEnd::Discarded));
-        assert_eq!(pressed("", &[letter('a')]), Some(LineEnd::Discarded));
+        assert_eq!(pressed("", &[typed('a')]), Some(LineEnd::Discarded));
         assert_eq!(pressed("", &[key(KeyCode::Left, KeyModifiers::NONE)]), Some(LineEnd::Empty));
     }
 
