@@ -21,7 +21,7 @@ use serde_json::Value;
 pub(crate) use self::hook::{HookSetup, UseCommandHooks};
 pub(crate) use self::of_agents::AgentHooks;
 pub(crate) use self::of_skills::{SkillHooks, skill_hooks};
-pub(crate) use self::settings::{read, read_events};
+pub(crate) use self::settings::{is_readable, read, read_events};
 
 /// The variable with the folder of the skill that brings a hook.
 const SKILL_DIR: &str = "CLAUDE_SKILL_DIR";

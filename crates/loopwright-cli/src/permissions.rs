@@ -411,6 +411,7 @@ pub(crate) fn hooks(
         all.extend(hooks);
         warnings.extend(odd);
     }
+    // The rules of a file that cannot be read tell so. How many hooks it has is not known.
     for file in shared_settings(sources) {
         let (hooks, odd) = command_hooks::read(&file.path, &file.text);
         match are_used(config) {
@@ -418,7 +419,7 @@ pub(crate) fn hooks(
                 all.extend(hooks);
                 warnings.extend(odd);
             }
-            None if !hooks.is_empty() => {
+            None if !hooks.is_empty() && command_hooks::is_readable(&file.text) => {
                 let count = count(hooks.len() as u64, "hook");
                 warnings.push(format!("{}: {count} ignored: {UNSET}", file.path.display()));
             }
@@ -430,7 +431,7 @@ pub(crate) fn hooks(
         if project.is_trusted() {
             all.extend(hooks);
             warnings.extend(odd);
-        } else if !hooks.is_empty() {
+        } else if !hooks.is_empty() && command_hooks::is_readable(text) {
             let count = count(hooks.len() as u64, "hook");
             let path = path.display();
             warnings.push(format!(

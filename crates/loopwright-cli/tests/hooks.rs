@@ -260,6 +260,21 @@ fn a_call_that_waits_is_told_to_hooks() {
 }
 
 #[test]
+fn no_hook_is_counted_in_a_file_that_cannot_be_read() {
+    let world = World::new()
+        .file("project/.claude/settings.json", "{ \"hooks\": ")
+        .file(".claude/settings.json", "{");
+    let told = world.run(&["policy", "show"]).stderr;
+    let warned = |name: &str| {
+        format!("warning: {name}:1: the file cannot be read, so every call needs approval: ")
+    };
+    for name in ["/project/.claude/settings.json", "/.claude/settings.json"] {
+        assert!(told.contains(&warned(name)), "{name}: {told}");
+    }
+    assert!(!told.contains("hook"), "{told}");
+}
+
+#[test]
 fn hooks_of_a_project_run_when_it_is_trusted() {
     let world = World::new()
         .file("project/.claude/settings.json", &settings("PreToolUse", "Bash", "exit 2"));

@@ -21,6 +21,12 @@ pub(crate) fn read(path: &Path, text: &str) -> (Vec<CommandHook>, Vec<String>) {
     (reader.hooks, reader.warnings)
 }
 
+/// Returns `true` if the text of a file of settings can be read. If not, a hook that blocks stands for the hooks that it
+/// may have.
+pub(crate) fn is_readable(text: &str) -> bool {
+    serde_json::from_str::<Entries<'_>>(text.trim_start_matches('\u{feff}')).is_ok()
+}
+
 /// Reads the hooks of an agent file or a skill, by the names of their events.
 pub(crate) fn read_events(
     path: &Path,
