@@ -44,6 +44,22 @@ fn a_session_begun_in_an_editor_goes_on_in_the_terminal() {
 }
 
 #[test]
+fn a_prompt_without_text_is_refused_in_words_for_an_editor() {
+    let (world, server) = (World::new(), Server::start([streamed("hello", "stop")]));
+    let mut editor = Editor::start(&world, &server, &[]);
+    let session = editor.new_session(&world);
+    let refused = |text: &str| json!({"code": -32602, "message": text});
+    let first = editor.prompt(&session, &prompt(""));
+    assert_eq!(first["error"], refused("the prompt is empty"));
+    editor.prompt(&session, &prompt("Greet me"));
+    for text in ["", "/continue"] {
+        let ended = editor.prompt(&session, &prompt(text));
+        let told = "the session has no unfinished work to continue; write a message";
+        assert_eq!(ended["error"], refused(told), "{text}");
+    }
+}
+
+#[test]
 fn a_change_waits_for_the_permission_and_is_shown_as_a_diff() {
     let replies =
         [write("1\n"), streamed("Done.", "stop"), write("2\n"), streamed("Kept.", "stop")];

@@ -86,6 +86,10 @@ impl From<SessionsError> for RpcError {
             SessionsError::Unknown(_)
             | SessionsError::Deleted(_)
             | SessionsError::Ambiguous { .. } => Self::not_found(message),
+            // Its text names a command, and an editor has none.
+            SessionsError::NothingLeft(_) => Self::invalid_params(
+                "the session has no unfinished work to continue; write a message",
+            ),
             error if error.exit_code() == ExitCode::Usage => Self::invalid_params(message),
             _ => Self::internal(message),
         }
