@@ -45,7 +45,7 @@ use rustix::fs::{FlockOperation, flock};
 pub use self::error::TransactionError;
 pub use self::notes::{NO_PLACE, made_at_once};
 pub use self::scan::{Change, ChangeKind, Changes, Conflict, Refused};
-pub use self::undo::{Before, Undone, originals, undo};
+pub use self::undo::{Before, Undone, originals, root_of, undo};
 
 use self::plan::Plan;
 use self::turn::Turn;

@@ -9,7 +9,7 @@ use loopwright_core::{CallState, ChangedFile, FilesChanged, ToolCx, ToolOutput};
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
     Applied, Before, Change, ChangeKind, Changes, Fate, NO_PLACE, Transaction, TransactionError,
-    Undone, originals, staging_for,
+    Undone, originals, root_of, staging_for,
 };
 use loopwright_sandbox::{Backend, BackendChoice, SandboxPolicy, WorkdirAccess};
 
@@ -198,14 +198,16 @@ pub enum Restored {
 }
 
 /// Undoes the changes of a command, from the record that [`FileJournal::record_command`] received.
-/// Returns an empty list if the record does not exist.
+/// Returns an empty list if the record does not exist. Paths are relative to the working directory if the command ran in `root`,
+/// and absolute if it ran elsewhere, as a sub-agent does in a git worktree of its own.
 ///
 /// # Errors
 ///
 /// Returns an error if the record or a file cannot be read or written.
-pub fn undo_command(kept: &Path) -> Result<Vec<Restored>, TransactionError> {
+pub fn undo_command(kept: &Path, root: &Path) -> Result<Vec<Restored>, TransactionError> {
+    let elsewhere = root_of(kept)?.filter(|it| it != root).unwrap_or_default();
     let undone = loopwright_sandbox::transaction::undo(kept)?;
-    let shown = |path: PathBuf| path.display().to_string();
+    let shown = |path: PathBuf| elsewhere.join(path).display().to_string();
     Ok(undone
         .into_iter()
         .filter_map(|it| match it {

@@ -111,6 +111,23 @@ fn files_and_commands_of_a_sub_agent_are_those_of_its_worktree() {
 }
 
 #[test]
+fn a_rewind_names_what_a_command_changed_in_a_worktree_with_its_path() {
+    let calls = [streamed_call("", "rm a.txt; echo made > made.txt")];
+    let (place, _) = delegated(repository(), calls);
+    let tree = only_worktree(&place.world);
+    let listed = place.json(&["list"]);
+    let id = listed["sessions"][0]["id"].as_str().unwrap();
+    let done = place.sessions(&["rewind", "--files", id, "0"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let mut told: Vec<&str> =
+        done.stderr.lines().filter(|line| line.ends_with(" restored")).collect();
+    told.sort_unstable();
+    let restored = |name: &str| format!("{} restored", tree.join(name).display());
+    assert_eq!(told, [restored("a.txt"), restored("made.txt")]);
+    assert_eq!(read(tree.join("a.txt")), "one\ntwo\n");
+}
+
+#[test]
 fn a_worktree_in_which_nothing_was_changed_is_removed_with_its_branch() {
     let (place, heard) = delegated(repository(), [streamed_call("", "cat a.txt; ls -a")]);
     assert_eq!(worktrees(&place.world), Vec::<PathBuf>::new());

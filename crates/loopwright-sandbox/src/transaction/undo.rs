@@ -47,6 +47,15 @@ pub fn undo(record: &Path) -> Result<Vec<Undone>, TransactionError> {
     Ok(undone)
 }
 
+/// Returns the folder that a change was applied to, from its record. `None` means that the record does not exist.
+///
+/// # Errors
+///
+/// Returns an error if the record cannot be read.
+pub fn root_of(record: &Path) -> Result<Option<PathBuf>, TransactionError> {
+    Ok(Plan::read(record)?.map(|plan| plan.root))
+}
+
 /// The content of a path before a command changed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

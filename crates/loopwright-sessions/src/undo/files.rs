@@ -215,7 +215,7 @@ pub(crate) async fn undo(
                 undone.push((change.path, came));
             }
             Some((FileNote::Command { kept, paths, .. }, _)) => {
-                undone.extend(undo_command(&kept, paths));
+                undone.extend(undo_command(&kept, root.path(), paths));
             }
             Some((FileNote::Rewound { .. }, _)) | None => {}
         }
@@ -225,10 +225,10 @@ pub(crate) async fn undo(
 
 /// Undoes what a command did, if what the paths were is kept on this machine.
 #[cfg(target_os = "linux")]
-fn undo_command(kept: &Path, paths: Vec<String>) -> Vec<(String, UndoOutcome)> {
+fn undo_command(kept: &Path, root: &Path, paths: Vec<String>) -> Vec<(String, UndoOutcome)> {
     use loopwright_capabilities::bash::{Restored, undo_command};
 
-    match undo_command(kept) {
+    match undo_command(kept, root) {
         Ok(came) if !came.is_empty() || paths.is_empty() => came
             .into_iter()
             .map(|it| match it {
@@ -242,7 +242,7 @@ fn undo_command(kept: &Path, paths: Vec<String>) -> Vec<(String, UndoOutcome)> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn undo_command(_: &Path, paths: Vec<String>) -> Vec<(String, UndoOutcome)> {
+fn undo_command(_: &Path, _: &Path, paths: Vec<String>) -> Vec<(String, UndoOutcome)> {
     paths.into_iter().map(|path| (path, UndoOutcome::Conflict)).collect()
 }
 
