@@ -111,6 +111,6 @@ mod tests {
         let tools = file_tools(Path::new("/"));
         let mut names: Vec<&str> = tools.names().iter().map(|it| &**it).collect();
         names.sort_unstable();
-        assert_eq!(known, names);
+        assert_eq!(known, names, "`FILES` lists the tools of `UseFileTools`");
     }
 }
