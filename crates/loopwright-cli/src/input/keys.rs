@@ -422,13 +422,13 @@ mod tests {
         let (mut keys, line) = keys();
         line.open(false);
         let tab = key(KeyCode::BackTab, KeyModifiers::SHIFT);
-        let typed = [typed('a'), tab.clone(), typed('b'), tab.clone(), typed('c')];
-        for event in typed.clone() {
+        let sent = [typed('a'), tab.clone(), typed('b'), tab.clone(), typed('c')];
+        for event in sent.clone() {
             press(&mut keys, event);
         }
         line.end();
         let kept: Vec<Event> = std::iter::from_fn(|| line.next_kept()).collect();
-        assert_eq!(kept, typed[2..]);
+        assert_eq!(kept, sent[2..]);
         // The next batch has no such key.
         line.open(false);
         press(&mut keys, typed('d'));
