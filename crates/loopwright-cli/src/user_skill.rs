@@ -185,7 +185,11 @@ impl Invocation<'_> {
     /// # Errors
     ///
     /// Returns the reason if the task is missing, or the agent cannot start the sub-agent.
-    pub(crate) async fn delegate(&self, name: &str, task: Arguments<'_>) -> Result<Invoked, String> {
+    pub(crate) async fn delegate(
+        &self,
+        name: &str,
+        task: Arguments<'_>,
+    ) -> Result<Invoked, String> {
         if task.text.is_empty() {
             return Err(format!("`/{name}` is an agent; write its task behind the name"));
         }
