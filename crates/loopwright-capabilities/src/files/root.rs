@@ -44,11 +44,21 @@ struct Settings {
     allowed: Vec<String>,
     /// Absolute paths that do not exist for file tools, each with the reason for the model.
     hidden: Vec<(PathBuf, Arc<str>)>,
+    copies: Option<Copies>,
     durability: Durability,
     journal: Option<Arc<dyn FileJournal>>,
     access: Option<Arc<dyn FileAccess>>,
     editor: Option<Arc<dyn EditorFiles>>,
     folders: Vec<PathBuf>,
+}
+
+/// Folders that are copies of another one.
+#[derive(Clone)]
+struct Copies {
+    /// Each folder in this one is a copy.
+    below: PathBuf,
+    /// What they are copies of.
+    of: PathBuf,
 }
 
 struct Inner {
@@ -79,6 +89,15 @@ pub(super) enum Leg {
     Down(OsString),
 }
 
+impl Copies {
+    /// Returns the path in the original, if a path is in a copy.
+    fn original(&self, path: &Path) -> Option<PathBuf> {
+        let mut below = path.strip_prefix(&self.below).ok()?.components();
+        below.next()?;
+        Some(self.of.join(below.as_path()))
+    }
+}
+
 impl WorkspaceRoot {
     /// Creates a root for a directory. File tools do not write the paths that sandboxed commands
     /// may not leave behind: see [`Screen`].
@@ -88,6 +107,7 @@ impl WorkspaceRoot {
             more_protected: Vec::new(),
             allowed: Vec::new(),
             hidden: Vec::new(),
+            copies: None,
             durability: Durability::default(),
             journal: None,
             access: None,
@@ -130,6 +150,12 @@ impl WorkspaceRoot {
         self.with(|it| it.hidden.push((path.into(), reason.into())))
     }
 
+    /// Makes every folder in `below` count as a copy of the folder `of`: a path in it is hidden if the same path in `of` is. Both are
+    /// absolute and without links.
+    pub fn copies(self, below: impl Into<PathBuf>, of: impl Into<PathBuf>) -> Self {
+        self.with(|it| it.copies = Some(Copies { below: below.into(), of: of.into() }))
+    }
+
     /// Sets whether a change waits until it is on disk.
     pub fn with_durability(self, durability: Durability) -> Self {
         self.with(|it| it.durability = durability)
@@ -167,6 +193,26 @@ impl WorkspaceRoot {
         Self::of(path, settings)
     }
 
+    /// Returns a root with the same settings for a directory in a copy of the folder `original`. Added folders and protected paths in
+    /// `original` are those in the copy, and folders that the copy does not have are left out. Blocks.
+    pub fn in_copy(&self, path: impl Into<PathBuf>, original: &Path, copy: &Path) -> Self {
+        let place = |path: &Path| Some(copy.join(path.strip_prefix(original).ok()?));
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for folder in &self.0.settings.folders {
+            match folder.canonicalize().ok().and_then(|real| place(&real)) {
+                Some(moved) if !moved.is_dir() => {}
+                Some(moved) => folders.push(moved),
+                None => folders.push(folder.clone()),
+            }
+        }
+        let protected = self.0.settings.more_protected.iter();
+        let protected =
+            protected.filter_map(|it| place(Path::new(it))?.to_str().map(str::to_owned));
+        let protected: Vec<String> = protected.collect();
+        let root = self.elsewhere(path).with(|it| it.folders = folders);
+        protected.iter().fold(root, |root, path| root.protect(path))
+    }
+
     /// Returns the added folders, as they were given.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
         self.0.settings.folders.iter().map(PathBuf::as_path)
@@ -199,7 +245,16 @@ impl WorkspaceRoot {
         if !settings.hidden.is_empty() {
             let (root, below) = self.split(path);
             let real = root.join(below);
-            if let Some((_, reason)) = settings.hidden.iter().find(|(it, _)| real.starts_with(it)) {
+            let copies = settings.copies.as_ref();
+            let counts_as = copies.and_then(|it| it.original(&real));
+            let is_hidden = |path: &Path| match (&counts_as, copies) {
+                (Some(original), Some(copies)) => {
+                    original.starts_with(path)
+                        || (path.starts_with(&copies.below) && real.starts_with(path))
+                }
+                _ => real.starts_with(path),
+            };
+            if let Some((_, reason)) = settings.hidden.iter().find(|(it, _)| is_hidden(it)) {
                 return Some(reason.to_string());
             }
         }

@@ -187,3 +187,30 @@ fn a_hidden_path_is_not_read_listed_or_written_and_an_absolute_protection_holds_
     root.write("other/own/a", b"new").unwrap();
     assert_eq!(std::fs::read(at("own/a")).unwrap(), b"old");
 }
+
+#[test]
+fn a_path_in_a_copy_is_hidden_if_the_same_path_in_the_original_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().canonicalize().unwrap().join(name);
+    for file in ["own/a", "b", "set/c", "copies/one/own/a", "copies/one/b", "copies/one/set/c"] {
+        std::fs::create_dir_all(at(file).parent().unwrap()).unwrap();
+        std::fs::write(at(file), "old").unwrap();
+    }
+    std::fs::create_dir_all(at("more")).unwrap();
+    let root = WorkspaceRoot::new(folder.path())
+        .hide(at("own"), "it is private")
+        .hide(at("copies"), "it is private")
+        .protect(at("set/c").to_str().unwrap())
+        .with_folder(at("set"))
+        .with_folder(at("more"))
+        .copies(at("copies"), at(""));
+    let copy = root.in_copy(at("copies/one"), &at(""), &at("copies/one"));
+    for (root, prefix) in [(&root, "copies/one/"), (&copy, "")] {
+        let text = |path: &str| root.read_text(&format!("{prefix}{path}"), 9);
+        assert!(matches!(text("own/a"), Err(FileError::NotPermitted { .. })), "{prefix}");
+        assert_eq!(text("b").unwrap().as_deref(), Some("old"));
+    }
+    assert_eq!(copy.read_text("set/c", 9).unwrap().as_deref(), Some("old"));
+    assert!(matches!(copy.write("set/c", b"new"), Err(FileError::Protected(_))));
+    assert_eq!(copy.folders().collect::<Vec<_>>(), [at("copies/one/set")]);
+}
