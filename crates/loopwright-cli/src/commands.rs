@@ -17,7 +17,7 @@ use loopwright_sandbox::{Author, Backend, BackendChoice, Limits, Network, Sandbo
 use loopwright_sessions::SessionId;
 
 use crate::config::{Config, ConfigSources, MAX_TIMEOUT, SandboxSettings, Setting, Strings};
-use crate::denied_paths::DeniedPaths;
+use crate::denied_paths::{DeniedPaths, FolderCopy};
 use crate::own_paths::OwnPaths;
 use crate::store::state_directory;
 
@@ -38,8 +38,10 @@ pub struct Commands {
     denied: DeniedPaths,
     /// The folders that they use besides the directory.
     pub(crate) folders: Vec<PathBuf>,
-    /// The folder of the repository whose working tree they use. `None` means that it is in the directory, if there is one.
-    repository: Option<PathBuf>,
+    /// What git reads of the repository whose working tree they use. Empty if the repository is in the directory, or there is none.
+    repository: Vec<PathBuf>,
+    /// The working tree that they use instead of a folder. `None` means that they work in the directory itself.
+    copy: Option<FolderCopy>,
     /// Whether they cannot change the directory.
     is_read_only: bool,
     /// Commands and sub-agents in the background.
@@ -164,17 +166,16 @@ impl Commands {
         Self { denied: DeniedPaths::of(policy), ..self }
     }
 
-    /// Lets commands work in a copy of a folder, which is a working tree of the repository in `git_folder`. What rules deny in
-    /// the folder is denied in the copy.
+    /// Lets commands work in a copy of a folder, which is a working tree of a repository, of which git reads the paths `repository`. What
+    /// rules and settings say about a path in the folder holds in the copy.
     pub(crate) fn in_worktree(
         self,
         policy: &Policy,
-        git_folder: &Path,
-        original: &Path,
-        copy: &Path,
+        repository: Vec<PathBuf>,
+        folder: FolderCopy,
     ) -> Self {
-        let denied = self.denied.in_copy(policy, original, copy);
-        Self { denied, repository: Some(git_folder.to_path_buf()), ..self }
+        let denied = self.denied.in_copy(policy, &folder);
+        Self { denied, repository, copy: Some(folder), ..self }
     }
 
     /// Keeps commands from the files that rules deny, and in mode `plan` from changing the directory.
@@ -194,15 +195,17 @@ impl Commands {
         if let Some(processes) = &settings.processes {
             policy = policy.with_processes(processes.value.get());
         }
-        policy = self
-            .paths(settings.read.as_ref(), &workdir)
-            .into_iter()
-            .fold(policy, SandboxPolicy::read);
+        let moved = |paths| match &self.copy {
+            Some(folder) => folder.moved(paths),
+            None => paths,
+        };
+        let read = moved(self.paths(settings.read.as_ref(), &workdir));
+        policy = read.into_iter().fold(policy, SandboxPolicy::read);
         policy = self.repository.iter().fold(policy, SandboxPolicy::read);
         let mut written = self.paths(settings.write.as_ref(), &workdir);
         written.extend(self.folders.iter().cloned());
         let open = if self.is_read_only { SandboxPolicy::read } else { SandboxPolicy::write };
-        policy = written.into_iter().fold(policy, open);
+        policy = moved(written).into_iter().fold(policy, open);
         let hidden = self.paths(settings.hide.as_ref(), &workdir);
         policy = hidden.into_iter().fold(policy, SandboxPolicy::hide);
         policy =
@@ -225,7 +228,12 @@ impl Commands {
         if has_own_home(policy.backend) {
             policy = policy.with_author(self.author.clone());
         }
-        let policy = self.denied.confine(self.own.confine(policy));
+        let policy = self.own.confine(policy);
+        let policy = match &self.copy {
+            Some(folder) => folder.confine(policy),
+            None => policy,
+        };
+        let policy = self.denied.confine(policy);
         if self.is_read_only { policy.read_only() } else { policy }
     }
 

@@ -1,4 +1,4 @@
-//! Files that permission rules deny, for commands in the sandbox.
+//! Files that permission rules deny, for commands in the sandbox, and the same paths in a copy of a folder.
 
 use std::path::{Path, PathBuf};
 
@@ -27,16 +27,15 @@ impl DeniedPaths {
         }
     }
 
-    /// Returns the paths with the same ones in a copy of a folder. A path around the copy does not count: a rule for it is not about
-    /// the copy.
-    pub(crate) fn in_copy(&self, policy: &Policy, original: &Path, copy: &Path) -> Self {
+    /// Returns the paths with the same ones in a copy of a folder.
+    pub(crate) fn in_copy(&self, policy: &Policy, folder: &FolderCopy) -> Self {
         let of = |access| {
             let paths = policy.denied_paths(access).into_iter();
-            paths.filter_map(move |it| Some(copy.join(Path::new(&it).strip_prefix(original).ok()?)))
+            paths.filter_map(move |it| folder.place(Path::new(&it)))
         };
         let mut all = self.clone();
-        all.read.retain(|it| !copy.starts_with(it));
-        all.write.retain(|it| !copy.starts_with(it));
+        all.read.retain(|it| !folder.is_in(it));
+        all.write.retain(|it| !folder.is_in(it));
         all.read.extend(of(Access::Read).flat_map(|it| to_hide(&it)));
         all.write.extend(of(Access::Write).flat_map(|it| to_protect(&it)));
         all
@@ -67,4 +66,73 @@ fn to_protect(path: &Path) -> Vec<PathBuf> {
     let is_plain = links.is_empty();
     let named = (!is_plain).then(|| path.to_path_buf());
     named.into_iter().chain(links).chain([real]).collect()
+}
+
+/// A copy of a folder, in which commands work instead. What holds for a path in the folder holds for the same path in the copy.
+#[derive(Clone, Debug)]
+pub(crate) struct FolderCopy {
+    pub(crate) original: PathBuf,
+    pub(crate) copy: PathBuf,
+}
+
+impl FolderCopy {
+    /// Returns the same path in the copy. `None` means that a path is not in the folder.
+    fn place(&self, path: &Path) -> Option<PathBuf> {
+        Some(self.copy.join(path.strip_prefix(&self.original).ok()?))
+    }
+
+    /// Returns `true` if the copy is in a folder. A rule for that folder is not about the copy.
+    fn is_in(&self, folder: &Path) -> bool {
+        self.copy.starts_with(folder)
+    }
+
+    /// Returns the paths that commands use besides their directory: those in the folder are the ones in the copy, if it has them.
+    pub(crate) fn moved(&self, paths: Vec<PathBuf>) -> Vec<PathBuf> {
+        let moved = paths.into_iter().filter_map(|path| match self.place(&without_links(&path)) {
+            Some(moved) => moved.exists().then_some(moved),
+            None => Some(path),
+        });
+        moved.collect()
+    }
+
+    /// Withholds in the copy what a policy withholds in the folder. Relative paths hold in every directory.
+    pub(crate) fn confine(&self, mut policy: SandboxPolicy) -> SandboxPolicy {
+        for paths in [&mut policy.hidden, &mut policy.protected] {
+            let real = paths.iter().filter(|it| it.is_absolute()).map(|it| without_links(it));
+            let copied: Vec<PathBuf> =
+                paths.iter().cloned().chain(real).filter_map(|it| self.place(&it)).collect();
+            paths.retain(|it| it.is_relative() || !self.is_in(it));
+            paths.extend(copied);
+        }
+        policy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_in_a_folder_holds_in_its_copy() {
+        let home = tempfile::tempdir().unwrap();
+        let original = home.path().canonicalize().unwrap().join("project");
+        let copy = original.join("copies/one");
+        std::fs::create_dir_all(copy.join("target")).unwrap();
+        std::os::unix::fs::symlink(&original, original.with_file_name("link")).unwrap();
+        let at = |path: &str| original.join(path);
+        let folder = FolderCopy { original: original.clone(), copy: copy.clone() };
+        let policy = SandboxPolicy { protected: vec!["ci".into()], ..SandboxPolicy::in_dir(&copy) };
+        let policy = policy.hide("a.txt").hide(at("b.txt")).hide(at("copies")).hide("/elsewhere");
+        let linked = original.with_file_name("link").join("c.txt");
+        let policy = folder.confine(policy.hide(&linked).protect(at("d.txt")));
+        let paths = |paths: &[&Path]| paths.iter().map(|it| it.to_path_buf()).collect::<Vec<_>>();
+        let kept = paths(&["a.txt".as_ref(), &at("b.txt"), "/elsewhere".as_ref(), &linked]);
+        // Each is found by its own path, and by the one without links.
+        let copied = ["b.txt", "copies", "b.txt", "copies", "c.txt"].map(|it| copy.join(it));
+        assert_eq!(policy.hidden, [kept, copied.to_vec()].concat());
+        let once = copy.join("d.txt");
+        assert_eq!(policy.protected, paths(&["ci".as_ref(), &at("d.txt"), &once, &once]));
+        let used = paths(&[&at("target"), &at("missing"), "/elsewhere".as_ref()]);
+        assert_eq!(folder.moved(used), [copy.join("target"), "/elsewhere".into()]);
+    }
 }

@@ -8,6 +8,7 @@ use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_sandbox::{ResolvedPath, SandboxPolicy};
 
 use crate::config::{Config, ConfigSources};
+use crate::project::{WORKTREES, repository};
 use crate::store::{StoreLocation, state_directory};
 
 /// The reason for the model.
@@ -112,7 +113,12 @@ impl OwnPaths {
         for path in self.settings.iter().filter(|it| !below(it).is_empty()) {
             root = path.to_str().into_iter().fold(root, WorkspaceRoot::protect);
         }
-        Ok(self.hidden.iter().fold(root, |root, path| root.hide(path, HIDDEN)))
+        let root = self.hidden.iter().fold(root, |root, path| root.hide(path, HIDDEN));
+        // A worktree has the same files by other paths.
+        Ok(match repository(&folders[0]) {
+            Some(repository) => root.copies(repository.join(WORKTREES), repository),
+            None => root,
+        })
     }
 
     /// Keeps commands away from the paths, whatever the policy shows or is given later. What does not exist yet is not

@@ -1,9 +1,13 @@
 //! Working trees of git for sub-agents with `isolation: worktree`.
 
+mod changes;
 mod git;
+mod owned;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,13 +21,16 @@ use loopwright_core::{BoxError, IdempotencyKey, ToolCx};
 use sha2::{Digest as _, Sha256};
 
 use self::git::{Git, GitError};
+use self::owned::Repository;
 use crate::commands::Commands;
 use crate::console::chain;
+use crate::denied_paths::FolderCopy;
 use crate::project::{WORKTREES, leads_out, repository};
 use crate::render::count;
 use crate::tools;
 
-/// The file that keeps the commit that a working tree began with, in the folder of the repository for it.
+/// The file that keeps the commit that a working tree began with, in the folder of the repository for it. It is there from the moment when all
+/// files are written until the working tree is removed.
 const BASE: &str = "loopwright-base";
 
 /// Why an agent has no working tree.
@@ -39,6 +46,25 @@ enum WorktreeError {
         .0.display()
     )]
     NoCommit(PathBuf),
+    #[error(
+        "it works in a git worktree of its own, and {0} leads to the repository {1}, which does not name {2} as one of its working trees: do the task yourself, or tell \
+         the user to start in a folder that `git worktree add` has made or, if the repository belongs to this folder alone, to run \
+         `git config --file {1}/config core.worktree {2}`",
+        tree.join(".git").display(), target.display(), tree.display()
+    )]
+    Elsewhere { tree: PathBuf, target: PathBuf },
+    #[error(
+        "it works in a git worktree of its own, and {} is a link, through which git would use files of another repository: do the task yourself, or tell the user to \
+         replace the link by what it leads to",
+        .0.display()
+    )]
+    ForeignFile(PathBuf),
+    #[error(
+        "it works in a git worktree of its own, and {} makes git read another repository: do the task yourself, or tell the user to run `git repack -a -d`, \
+         and then to remove that file",
+        .0.display()
+    )]
+    Alternates(PathBuf),
     #[error("its git worktree would be outside the repository: {} is a link", .0.display())]
     LeadsOut(PathBuf),
     #[error("its git worktree cannot be created")]
@@ -85,16 +111,16 @@ impl IsolateAgents for Worktrees {
     ) -> Result<Box<dyn IsolatedPlace>, BoxError> {
         let (workdir, name) = (self.workdir.path().to_path_buf(), name_of(cx.key));
         let tree = away(move || Worktree::enter(&workdir, &name)).await??;
-        Ok(Box::new(WorktreePlace {
-            root: self.workdir.elsewhere(&tree.workdir),
-            commands: self.commands.clone().in_worktree(
-                &self.permissions.policy(),
-                &tree.git_folder,
-                &tree.original,
-                tree.path(),
-            ),
-            tree,
-        }))
+        let root = self.workdir.clone();
+        let (root, read, tree) = away(move || {
+            let root = root.in_copy(&tree.workdir, &tree.original, tree.path());
+            (root, tree.read_by_commands(), tree)
+        })
+        .await?;
+        let copy = FolderCopy { original: tree.original.clone(), copy: tree.path().to_path_buf() };
+        let policy = self.permissions.policy();
+        let commands = self.commands.clone().in_worktree(&policy, read, copy);
+        Ok(Box::new(WorktreePlace { tree, root, commands }))
     }
 }
 
@@ -118,8 +144,7 @@ struct Worktree {
     git: Git,
     /// The working tree of the parent.
     original: PathBuf,
-    /// The folder of the repository, which all its working trees share.
-    git_folder: PathBuf,
+    repository: Repository,
     /// The folder in it that is the one of the parent.
     workdir: PathBuf,
     base: String,
@@ -130,63 +155,90 @@ impl Worktree {
     fn enter(workdir: &Path, name: &str) -> Result<Self, WorktreeError> {
         let none = || WorktreeError::NoRepository(workdir.to_path_buf());
         let original = repository(workdir).ok_or_else(none)?.to_path_buf();
-        let of_original = Git::open(original.join(".git"), &original)?;
-        let git_folder =
-            of_original.run(["rev-parse", "--path-format=absolute", "--git-common-dir"]);
-        let git_folder = git_folder.map_err(|_| none())?;
+        let repository = Repository::of(&original)?;
+        let of_original = Git::open(&repository.own, &original)?;
+        of_original.run(["rev-parse", "--git-dir"]).map_err(|_| none())?;
         let head = of_original.run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
         let head = head.map_err(|_| WorktreeError::NoCommit(original.clone()))?;
-        let git_folder = fs::canonicalize(&git_folder).map_err(at(Path::new(&git_folder)))?;
         let path = folder(&original)?.join(name);
-        let own = git_folder.join("worktrees").join(name);
-        let branch = branch(name);
-        if !path.join(".git").is_file() || !own.is_dir() {
-            let reference = format!("refs/heads/{branch}");
-            let is_there = of_original.run(["show-ref", "--verify", "--quiet", &reference]).is_ok();
-            let mut line = vec!["worktree", "add", "--quiet", "--force", "--no-checkout"];
-            let place = path.to_string_lossy();
-            if is_there {
-                line.extend([&*place, &*branch]);
-            } else {
-                line.extend(["-b", &branch, &place, &head]);
-            }
-            of_original.run(line)?;
-        }
+        let own = repository.shared.join("worktrees").join(name);
         let kept = own.join(BASE);
-        let base = if let Ok(base) = fs::read_to_string(&kept) {
-            base
+        let is_complete = path.join(".git").is_file() && own.is_dir() && kept.is_file();
+        let (git, base) = if is_complete {
+            (Git::open(&own, &path)?, fs::read_to_string(&kept).map_err(at(&kept))?)
         } else {
-            fs::write(&kept, &head).map_err(at(&kept))?;
-            head
+            Self::make(&of_original, &repository.shared, &path, name, &head)?
         };
-        let git = Git::open(&own, &path)?;
-        // It is written when all files are there.
-        if !own.join("index").exists() {
-            git.run(["reset", "--quiet", "--hard"])?;
-        }
         let below = workdir.strip_prefix(&original).unwrap_or(Path::new(""));
         let workdir = path.join(below);
         fs::create_dir_all(&workdir).map_err(at(&workdir))?;
-        Ok(Self { name: name.to_owned(), git, original, git_folder, workdir, base })
+        Ok(Self { name: name.to_owned(), git, original, repository, workdir, base })
+    }
+
+    /// Makes a working tree, and returns it with the commit that it begins with.
+    fn make(
+        of_original: &Git,
+        shared: &Path,
+        path: &Path,
+        name: &str,
+        head: &str,
+    ) -> Result<(Git, String), WorktreeError> {
+        let (own, branch) = (shared.join("worktrees").join(name), branch(name));
+        let reference = format!("refs/heads/{branch}");
+        // The program was ended before all files were written, or while it removed them: nothing in it is work.
+        if own.is_dir() && !own.join(BASE).exists() {
+            remove(path, fs::remove_dir_all)?;
+            remove(&shared.join(format!("{reference}.lock")), fs::remove_file)?;
+        }
+        if !path.exists() {
+            remove(&own, fs::remove_dir_all)?;
+        }
+        let is_there = of_original.run(["show-ref", "--verify", "--quiet", &reference]).is_ok();
+        let line = ["worktree", "add", "--quiet", "--force", "--no-checkout"].map(OsStr::new);
+        let place = path.as_os_str();
+        let rest = if is_there {
+            vec![place, OsStr::new(&branch)]
+        } else {
+            vec![OsStr::new("-b"), OsStr::new(&branch), place, OsStr::new(head)]
+        };
+        of_original.run(line.into_iter().chain(rest))?;
+        let git = Git::open(&own, path)?;
+        git.run(["reset", "--quiet", "--hard"])?;
+        // The branch of an earlier attempt may be at an older commit, or have commits of its own.
+        let base = git.run(["merge-base", head, "HEAD"]).unwrap_or_else(|_| head.to_owned());
+        let kept = own.join(BASE);
+        fs::write(&kept, &base).map_err(at(&kept))?;
+        Ok((git, base))
     }
 
     fn path(&self) -> &Path {
         self.git.tree()
     }
 
+    /// The folder of the repository for it.
+    fn own(&self) -> PathBuf {
+        self.repository.shared.join("worktrees").join(&self.name)
+    }
+
+    fn read_by_commands(&self) -> Vec<PathBuf> {
+        let mut paths = self.repository.read_by_commands();
+        paths.push(self.own());
+        paths
+    }
+
     /// Removes it if nothing was changed. Otherwise returns what is there.
     fn leave(&self) -> Result<Option<String>, WorktreeError> {
         // In a submodule, git would run another git, with the settings of that one.
-        let line = ["status", "--porcelain", "--untracked-files=all", "--ignore-submodules=dirty"];
-        let changed = self.git.run(line)?.lines().count() + self.filled_submodules()?;
+        let changed = changes::changed_files(&self.git, &self.own())? + self.filled_submodules()?;
         let range = format!("{}..HEAD", self.base);
         let commits = self.git.run(["rev-list", "--count", &range])?;
         let branch = branch(&self.name);
         let is_there = self.git.run(["rev-parse", "HEAD"])? == self.base;
         if changed == 0 && is_there {
-            let original = Git::open(self.original.join(".git"), &self.original)?;
-            let place = self.path().to_string_lossy();
-            original.run(["worktree", "remove", "--force", "--force", &place])?;
+            let original = Git::open(&self.repository.own, &self.original)?;
+            remove(&self.own().join(BASE), fs::remove_file)?;
+            let line = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
+            original.run(line.into_iter().chain([self.path().as_os_str()]))?;
             original.run(["branch", "--quiet", "-D", &branch])?;
             return Ok(None);
         }
@@ -200,12 +252,26 @@ impl Worktree {
 
     /// Returns the number of submodules that have files. Git has filled none.
     fn filled_submodules(&self) -> Result<usize, WorktreeError> {
-        let listed = self.git.run(["ls-files", "-z", "--stage"])?;
-        let submodules = listed.split('\0').filter_map(|entry| entry.strip_prefix("160000 "));
-        let paths =
-            submodules.filter_map(|entry| Some(self.path().join(entry.split_once('\t')?.1)));
+        let listed = self.git.bytes(["ls-tree", "-z", "-r", "HEAD"])?;
+        let entries = listed.split(|byte| *byte == 0);
+        let submodules = entries.filter_map(|entry| entry.strip_prefix(b"160000 "));
+        let paths = submodules.filter_map(|entry| {
+            let tab = entry.iter().position(|byte| *byte == b'\t')?;
+            Some(self.path().join(OsStr::from_bytes(&entry[tab + 1..])))
+        });
         let has_files = |path: &PathBuf| fs::read_dir(path).is_ok_and(|mut it| it.next().is_some());
         Ok(paths.filter(has_files).count())
+    }
+}
+
+/// Removes what may be there.
+fn remove<'a>(
+    path: &'a Path,
+    by: impl FnOnce(&'a Path) -> io::Result<()>,
+) -> Result<(), WorktreeError> {
+    match by(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(path)(error)),
+        _ => Ok(()),
     }
 }
 

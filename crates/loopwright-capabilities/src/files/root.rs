@@ -18,7 +18,6 @@ use crate::files::change::{FileJournal, JournalElsewhere};
 use crate::files::editor::EditorFiles;
 use crate::files::protected;
 use crate::files::stage::Durability;
-use crate::files::walk;
 
 /// A directory for file tools, which no path can leave.
 ///
@@ -216,11 +215,6 @@ impl WorkspaceRoot {
     /// Returns the added folders, as they were given.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
         self.0.settings.folders.iter().map(PathBuf::as_path)
-    }
-
-    /// Returns `true` if `.gitignore` and `.ignore` files exclude a path below the root, or a folder that it is in. Blocks.
-    pub fn excludes(&self, path: impl AsRef<Path>) -> bool {
-        walk::is_excluded(self, path.as_ref())
     }
 
     /// Returns a root that reaches these folders as well.

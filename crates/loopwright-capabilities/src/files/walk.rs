@@ -190,16 +190,19 @@ fn excludes<'r>(
     false
 }
 
-/// Returns `true` if the rules of `.gitignore` and `.ignore` files exclude a path below the root, or a folder that it is in.
-pub(super) fn is_excluded(root: &WorkspaceRoot, path: &Path) -> bool {
-    let rules = rules_above(root, path);
-    let is_folder = root.path().join(path).is_dir();
-    let parts: Vec<&Path> = path.ancestors().filter(|it| !it.as_os_str().is_empty()).collect();
-    parts.into_iter().rev().any(|part| {
-        let above = rules.iter().rev().map(|(folder, rules)| (folder, rules));
-        // No rule of a folder is about the folder itself.
-        excludes(above.filter(|(folder, _)| *folder != part), part, is_folder || part != path)
-    })
+impl WorkspaceRoot {
+    /// Returns `true` if `.gitignore` and `.ignore` files exclude a path below the root, or a folder that it is in. Blocks.
+    pub fn excludes(&self, path: impl AsRef<Path>) -> bool {
+        let path = path.as_ref();
+        let rules = rules_above(self, path);
+        let is_folder = self.path().join(path).is_dir();
+        let parts: Vec<&Path> = path.ancestors().filter(|it| !it.as_os_str().is_empty()).collect();
+        parts.into_iter().rev().any(|part| {
+            let above = rules.iter().rev().map(|(folder, rules)| (folder, rules));
+            // No rule of a folder is about the folder itself.
+            excludes(above.filter(|(folder, _)| *folder != part), part, is_folder || part != path)
+        })
+    }
 }
 
 /// Reads the rules of the directories above one, and those that the repository keeps for itself.

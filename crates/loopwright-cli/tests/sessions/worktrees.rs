@@ -17,9 +17,13 @@ const CHILD: &str = "---\nname: child\ndescription: Works.\n\
 
 /// Runs git in the project, with the environment of the machine.
 fn git(world: &World, arguments: &[&str]) -> String {
+    git_in(&world.path("project"), arguments)
+}
+
+fn git_in(folder: &Path, arguments: &[&str]) -> String {
     let mut git = Command::new("git");
     git.args(["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]).args(arguments);
-    let done = git.current_dir(world.path("project")).env("HOME", world.path("")).output().unwrap();
+    let done = git.current_dir(folder).env("HOME", folder.parent().unwrap()).output().unwrap();
     assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8(done.stdout).unwrap()
 }
@@ -227,6 +231,68 @@ fn deny_rules_hold_in_a_worktree_for_files_and_commands_by_every_name() {
     let told = heard(&parent);
     assert!(told.contains("rule `Edit(src/**)`") && !told.contains("sesame"), "{told}");
     assert!(!absolute.exists());
+}
+
+#[test]
+fn hidden_paths_hold_in_a_worktree_for_files_and_commands_however_they_are_written() {
+    for form in ["secret.txt", "./secret.txt", "{project}/secret.txt", "~/project/secret.txt"] {
+        let world = repository().file("project/secret.txt", "sesame\n");
+        git(&world, &["add", "secret.txt"]);
+        git(&world, &["commit", "--quiet", "-m", "secret"]);
+        let project = world.path("project");
+        let hidden = form.replace("{project}", project.to_str().unwrap());
+        let config = format!("[sandbox]\nhide = [\"{hidden}\"]\n");
+        let world = world.file(".config/loopwright/config.toml", &config);
+        let calls = [
+            streamed_tool("", "read_file", &json!({ "path": "secret.txt" })),
+            streamed_call("", "cat secret.txt $PWD/secret.txt a.txt > seen.txt"),
+        ];
+        let (place, told) = delegated(world, calls);
+        assert!(!told.contains("sesame"), "{form}: {told}");
+        assert!(told.contains("`sandbox.hide` in the configuration names it"), "{form}: {told}");
+        assert_eq!(read(only_worktree(&place.world).join("seen.txt")), "one\ntwo\n", "{form}");
+        // Its parent does not read the copy either.
+        let copy = only_worktree(&place.world).join("secret.txt");
+        assert_eq!(read(&copy), "sesame\n");
+        let calls =
+            [streamed_tool("", "read_file", &json!({ "path": copy })), streamed("Done.", "stop")];
+        let parent = Place::within(place.world, calls);
+        parent.run(&["Go."]);
+        let told = heard(&parent);
+        assert!(!told.contains("sesame"), "{form}: {told}");
+    }
+}
+
+#[test]
+fn commands_in_a_worktree_do_not_read_the_settings_of_its_repository() {
+    let world = repository();
+    git(&world, &["remote", "add", "origin", "https://ann:sesame@example.org/x"]);
+    let config = world.path("project/.git/config");
+    let script = format!("cat {}; git log --format=%s; git remote -v", config.display());
+    let (_place, told) = delegated(world, [streamed_call("", &script)]);
+    assert!(told.contains("begin") && !told.contains("sesame"), "{told}");
+}
+
+#[test]
+fn a_folder_whose_repository_is_elsewhere_has_no_worktrees() {
+    let world = repository().file("private/key.txt", "sesame\n");
+    let (project, private) = (world.path("project"), world.path("private"));
+    fs::rename(project.join(".git"), private.join(".git")).unwrap();
+    git_in(&private, &["add", "key.txt"]);
+    git_in(&private, &["commit", "--quiet", "-m", "key"]);
+    let world = world.file("project/.git", &format!("gitdir: {}/.git\n", private.display()));
+    let replies = [spawn(), streamed("Outer.", "stop")];
+    let place = Place::within(world, replies);
+    assert_eq!(place.run(&["--agent", "lead", "Go."]).status, 0);
+    let told = heard(&place);
+    assert!(
+        told.contains("`child` cannot start")
+            && told.contains("does not name")
+            && told.contains("`git worktree add`"),
+        "{told}"
+    );
+    assert_eq!(worktrees(&place.world), Vec::<PathBuf>::new());
+    assert!(!private.join(".git/worktrees").exists());
 }
 
 #[test]
