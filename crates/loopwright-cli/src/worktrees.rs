@@ -188,8 +188,8 @@ impl Worktree {
         // The program was ended before all files were written, or while it removed them: nothing in it is work.
         if own.is_dir() && !own.join(BASE).exists() {
             remove(path, fs::remove_dir_all)?;
-            remove(&shared.join(format!("{reference}.lock")), fs::remove_file)?;
         }
+        remove(&shared.join(format!("{reference}.lock")), fs::remove_file)?;
         if !path.exists() {
             remove(&own, fs::remove_dir_all)?;
         }
