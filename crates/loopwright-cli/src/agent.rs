@@ -16,6 +16,7 @@ use loopwright_capabilities::{
     remote_agent::UseRemoteAgent,
     web::{UseWeb, WebFetchTool},
 };
+use loopwright_core::messages::{Content, Part};
 use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_models::ModelCapability;
 use loopwright_permissions::{Mode, Source, SourceKind, ToolRule};
@@ -33,6 +34,7 @@ use crate::loaded::LoadedParts;
 use crate::mcp_servers::McpServers;
 use crate::model;
 use crate::permissions::{RunPermissions, is_confined};
+use crate::render::sanitize_terminal;
 use crate::selected_agent::SelectedAgent;
 use crate::session_budget::SessionBudget;
 use crate::tools;
@@ -371,6 +373,31 @@ impl Setup {
     /// Names the model as it is typed.
     pub fn model(&self) -> String {
         model::name(&self.llm)
+    }
+
+    /// Warns about those of these parts that the model does not accept, if that is known.
+    pub(crate) fn tell_unseen(&self, parts: &[Part]) {
+        for unseen in self.unseen(parts) {
+            console::warn(&unseen);
+        }
+    }
+
+    /// Returns sentences about those of these parts that the model does not accept, if that is known.
+    pub(crate) fn unseen(&self, parts: &[Part]) -> Vec<String> {
+        let Some(capabilities) = &self.capabilities else { return Vec::new() };
+        let has_image = parts.iter().any(|it| matches!(it.content(), Content::Image(_)));
+        let has_document = parts.iter().any(|it| matches!(it.content(), Content::Document(_)));
+        let kinds = [
+            (ModelCapability::Images, "images", has_image),
+            (ModelCapability::Documents, "documents", has_document),
+        ];
+        let unseen =
+            kinds.into_iter().filter(|(it, _, has_one)| *has_one && !capabilities.contains(it));
+        let model = sanitize_terminal(&self.model());
+        let sentence = |what: &str| {
+            format!("{model} does not accept {what}; the model is informed that they were omitted")
+        };
+        unseen.map(|(_, what, _)| sentence(what)).collect()
     }
 }
 

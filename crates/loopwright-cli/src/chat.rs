@@ -41,11 +41,9 @@ use crate::exit::ExitCode;
 use crate::input::{ChatCompleter, Input, InputEvent, Pastes, is_watched};
 use crate::loops::maintenance_runtime;
 use crate::mcp_completions;
-use crate::media;
 use crate::mentions;
 use crate::model;
 use crate::model_hint::guide;
-use crate::permissions::tell_mode;
 use crate::render::{Verbosity, is_plain, sanitize_terminal, set_plain};
 use crate::run::with_runtime;
 use crate::session::{SessionsError, short};
@@ -131,7 +129,7 @@ async fn perform(
         talk.greet().await;
     }
     if !is_watched || stage.details == Verbosity::Errors {
-        tell_mode(talk.conversation.setup.mode(), stage);
+        stage.tell_mode(talk.conversation.setup.mode());
     }
     let exit_code = talk.listen(input).await;
     talk.conversation.setup.commands.end().await;
@@ -324,7 +322,7 @@ impl ChatSession<'_> {
                 for part in pasted.parts.into_iter().chain(media) {
                     attached.attach(part);
                 }
-                media::tell_unseen(&self.conversation.setup, attached.media());
+                self.conversation.setup.tell_unseen(attached.media());
                 let message = Some(attached.to_message(&text));
                 self.send(UserInput { message, skill: said.skill, steers: false }, input).await
             }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use futures::future::{Either, select};
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_core::{AgentLoop, AgentState, EventSinks, RunOptions};
+use loopwright_permissions::Mode;
 
 use crate::agent::Setup;
 use crate::answer_checks::{AnswerChecks, EndedRun};
@@ -16,6 +17,7 @@ use crate::config::OutputFormat;
 use crate::console;
 use crate::ending::{Interruption, RunEnding};
 use crate::exit::ExitCode;
+use crate::permissions::mode_in_words;
 use crate::render::{
     Beginning, Events, Json, Progress, Renderer, Scope, StreamJson, Text, UiEvent, UiSender,
     Verbosity, render_loop,
@@ -61,6 +63,19 @@ impl RunDisplay {
         match self.format {
             OutputFormat::Text if checks.schema.is_some() => Self { scope: Scope::Answer, ..self },
             _ => self,
+        }
+    }
+
+    /// Says which permission mode is in force as a run for people begins, unless it is the default. A run that shows only its
+    /// answer says so in mode `unconfined` alone.
+    pub(crate) fn tell_mode(self, mode: Mode) {
+        let is_told = match mode {
+            Mode::Unconfined => true,
+            Mode::Auto => false,
+            _ => self.details != Verbosity::Errors,
+        };
+        if is_told && self.format.is_for_people() {
+            console::tell(&mode_in_words(mode));
         }
     }
 

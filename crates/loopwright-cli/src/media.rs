@@ -7,13 +7,8 @@ use std::path::{Path, PathBuf};
 use loopwright_capabilities::files::{
     MediaError, MediaLimits, ReadFile, ReadFileArgs, WorkspaceRoot,
 };
-use loopwright_core::messages::{Content, Part};
-use loopwright_models::ModelCapability;
+use loopwright_core::messages::Part;
 use tokio_util::sync::CancellationToken;
-
-use crate::agent::Setup;
-use crate::console;
-use crate::render::sanitize_terminal;
 
 /// A file cannot be attached.
 #[derive(Debug, thiserror::Error)]
@@ -73,29 +68,4 @@ pub(crate) fn read_in(workdir: &WorkspaceRoot, path: &str) -> Option<Result<Part
         Ok(output) => output.content.iter().find(|it| it.as_text().is_none()).cloned().map(Ok),
         Err(error) => Some(Err(error.to_string())),
     }
-}
-
-/// Says what of these parts the model of a run cannot be given, if that is known.
-pub(crate) fn tell_unseen(setup: &Setup, parts: &[Part]) {
-    for unseen in unseen(setup, parts) {
-        console::warn(&unseen);
-    }
-}
-
-/// Returns sentences about those of these parts that the model of a run cannot be given, if that is known.
-pub(crate) fn unseen(setup: &Setup, parts: &[Part]) -> Vec<String> {
-    let Some(capabilities) = &setup.capabilities else { return Vec::new() };
-    let has_image = parts.iter().any(|it| matches!(it.content(), Content::Image(_)));
-    let has_document = parts.iter().any(|it| matches!(it.content(), Content::Document(_)));
-    let kinds = [
-        (ModelCapability::Images, "images", has_image),
-        (ModelCapability::Documents, "documents", has_document),
-    ];
-    let unseen =
-        kinds.into_iter().filter(|(it, _, has_one)| *has_one && !capabilities.contains(it));
-    let model = sanitize_terminal(&setup.model());
-    let sentence = |what: &str| {
-        format!("{model} does not accept {what}; the model is informed that they were omitted")
-    };
-    unseen.map(|(_, what, _)| sentence(what)).collect()
 }

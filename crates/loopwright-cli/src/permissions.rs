@@ -19,11 +19,10 @@ use crate::claude_settings::{UNSET, UNWANTED, are_used, shared_settings};
 use crate::command_hooks::{self, CommandHooks, skill_hooks};
 use crate::config::{Config, ConfigSources, NotifySettings, Origin, PermissionSettings};
 use crate::console;
-use crate::display::RunDisplay;
 use crate::folders::{self, Folder, FoldersError};
 use crate::project::{WORKTREES, repository};
 use crate::project_settings::{ProjectSettings, settings_file};
-use crate::render::{Verbosity, count, sanitize_terminal};
+use crate::render::{count, sanitize_terminal};
 use crate::tools::COMMANDS;
 
 /// Tools of the program that rules name without a meaning of their own.
@@ -66,19 +65,6 @@ pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
         let reason = project.distrust();
         let ignored = count(untrusted, "permission setting");
         console::warn(&format!("{reason}: {ignored} ignored; trust them with `loopwright trust`"));
-    }
-}
-
-/// Says which permission mode is in force as a run for people begins, unless it is the default. A run that shows only its answer
-/// says so in mode `unconfined` alone.
-pub(crate) fn tell_mode(mode: Mode, display: RunDisplay) {
-    let is_told = match mode {
-        Mode::Unconfined => true,
-        Mode::Auto => false,
-        _ => display.details != Verbosity::Errors,
-    };
-    if is_told && display.format.is_for_people() {
-        console::tell(&mode_in_words(mode));
     }
 }
 

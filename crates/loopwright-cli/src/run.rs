@@ -28,7 +28,6 @@ use crate::mcp_mentions;
 use crate::media;
 use crate::mentions;
 use crate::model;
-use crate::permissions::tell_mode;
 use crate::prompt::PromptError;
 use crate::render::sanitize_terminal;
 use crate::signals::Signals;
@@ -120,7 +119,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
         }
         let prompt = first_message(&setup, asked.text.clone()).ok_or(PromptError::Missing)?;
         let message = message(&prompt, &asked, &setup, media).await;
-        tell_mode(setup.mode(), stage);
+        stage.tell_mode(setup.mode());
         let state = AgentState::new().with_budget(opening.budget()).with_message(message);
         let state = match asked.skill {
             Some(skill) => state.edit(Edit::Set(INVOKED.slot(), Some(skill.into()))),
@@ -156,7 +155,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     };
     let message = unless_signalled(signals.as_mut(), message).await?;
     let said = UserInput { message, steers: args.steer, skill: asked.skill };
-    tell_mode(setup.mode(), stage);
+    stage.tell_mode(setup.mode());
     let is_text = opening.config.output_format.value == OutputFormat::Text;
     let mut input = (is_text && is_watched()).then(|| Input::terminal(None, None, None));
     let turn = approval::say(&mut conversation, stage, signals.as_mut(), said, input.as_mut());
@@ -255,7 +254,7 @@ async fn message(prompt: &str, asked: &Asked, setup: &Setup, media: Vec<Part>) -
     for part in named.into_iter().chain(media) {
         attached.attach(part);
     }
-    media::tell_unseen(setup, attached.media());
+    setup.tell_unseen(attached.media());
     for note in &attached.notes {
         console::warn(&sanitize_terminal(note));
     }

@@ -107,7 +107,7 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     let worker = worker(args, store, agents, signal, notices.clone())?;
     tell(args, &url, page.as_deref(), token.as_deref());
     let format = args.agent.surroundings.output_format().unwrap_or(OutputFormat::Text);
-    permissions::tell_mode(mode, RunDisplay::new(format, args.agent.surroundings.quiet));
+    RunDisplay::new(format, args.agent.surroundings.quiet).tell_mode(mode);
     if let Some(page) = page.filter(|_| args.open) {
         browse(&page);
     }

@@ -86,7 +86,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
         });
     let is_quiet = args.agent.surroundings.quiet;
     let display = RunDisplay::new(config.output_format.value, is_quiet);
-    permissions::tell_mode(permissions::policy(&config, &sources)?.0.mode(), display);
+    display.tell_mode(permissions::policy(&config, &sources)?.0.mode());
     if !is_quiet {
         let roots = sanitize_terminal(&roots.names());
         console::tell(&format!("processing sessions of {place} in {roots}; press Ctrl-C to stop"));

@@ -18,7 +18,6 @@ use crate::input::Pastes;
 use crate::loops::maintenance_runtime;
 use crate::mcp;
 use crate::mcp_mentions;
-use crate::media;
 use crate::mentions;
 use crate::render::{sanitize_terminal, single_line};
 use crate::session::SessionsError;
@@ -157,7 +156,7 @@ impl View {
         for part in pasted.parts.into_iter().chain(named.media) {
             attached.attach(part);
         }
-        warnings.extend(media::unseen(&self.setup, attached.media()));
+        warnings.extend(self.setup.unseen(attached.media()));
         let warnings = warnings.iter().map(|it| sanitize_terminal(&format!("warning: {it}")));
         let notes = shown.into_iter().chain(warnings).collect();
         LiveLine::Message { message: attached.to_message(&named.text), notes }
