@@ -252,7 +252,7 @@ impl Setup {
     /// Warns about permission settings that have no effect.
     pub(crate) fn tell_permission_warnings(&self) {
         let defined = self.applied.as_ref().map(|it| &it.defined).or(self.own.as_ref());
-        let declared = defined.map(|it| it.external_tools()).unwrap_or_default();
+        let declared = defined.map(Defined::external_tools).unwrap_or_default();
         self.permissions.tell_warnings(&declared);
     }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::claude_settings::{are_used, shared_settings};
+use crate::claude_settings::{SharedSettings, are_used, shared_settings};
 use crate::config::{
     Config, ConfigSources, Loaded, ModelName, ModelRef, Origin, Setting, SettingValue as _,
     Strings, Warning,
@@ -205,7 +205,7 @@ fn files(config: &Config, sources: &ConfigSources) -> (Vec<(Origin, ClaudeKeys)>
     let (mut files, mut warnings) = (Vec::new(), Vec::new());
     let shared = || shared_settings(sources).into_iter().filter(|_| are_used(config) == Some(true));
     let read = |path: &Path, text: &str| (Arc::<Path>::from(path), ClaudeKeys::read(text));
-    for file in shared().filter(|it| it.is_managed()) {
+    for file in shared().filter(SharedSettings::is_managed) {
         let (path, keys) = read(&file.path, &file.text);
         files.push((Origin::User(path), keys));
     }

@@ -176,7 +176,7 @@ impl Conversation {
                         brake.cancel(Interruption::Interrupt);
                         feed.tell(UiEvent::Interrupted);
                     }
-                    Typed::Line(line) => drop(line_sender.send(line)),
+                    Typed::Line(text) => drop(line_sender.send(text)),
                 }
             }
             pending().await

@@ -247,8 +247,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().canonicalize().unwrap().join("project");
         std::fs::create_dir_all(root.join(".loopwright/agents")).unwrap();
-        let (home, cwd) = (Some(home.path().into()), root.clone());
-        let sources = ConfigSources { home, cwd, ..ConfigSources::default() };
+        let (cwd, home) = (root.clone(), Some(home.path().into()));
+        let sources = ConfigSources { cwd, home, ..ConfigSources::default() };
         let flags = Flags { workdir: ".".into(), ..Flags::default() };
         let config = Config::load(flags, &sources).unwrap().config;
         let project = || ProjectSettings::find(&config, &sources).unwrap();

@@ -120,12 +120,12 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
         let prompt = first_message(&setup, asked.text.clone()).ok_or(PromptError::Missing)?;
         let message = message(&prompt, &asked, &setup, media).await;
         stage.tell_mode(setup.mode());
-        let state = AgentState::new().with_budget(opening.budget()).with_message(message);
-        let state = match asked.skill {
-            Some(skill) => state.edit(Edit::Set(INVOKED.slot(), Some(skill.into()))),
-            None => state,
+        let started = AgentState::new().with_budget(opening.budget()).with_message(message);
+        let started = match asked.skill {
+            Some(skill) => started.edit(Edit::Set(INVOKED.slot(), Some(skill.into()))),
+            None => started,
         };
-        let exit_code = stage.perform(&setup, state).await.exit_code;
+        let exit_code = stage.perform(&setup, started).await.exit_code;
         setup.mcp.tell_failures();
         setup.permissions.tell_shadow();
         return Ok(exit_code);

@@ -105,7 +105,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     };
     let work = async {
         match engine {
-            Some(engine) => engine.run(worker, &drain).await,
+            Some(engine) => Box::pin(engine.run(worker, &drain)).await,
             None => Ok(worker.run(&drain).await),
         }
     };

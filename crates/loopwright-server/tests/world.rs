@@ -76,7 +76,8 @@ impl ServedAgents for OneAgent {
 
     async fn keep_rules(&self, _: &SessionHeader, rules: &KeptRules) -> Result<(), BoxError> {
         let mut kept = std::fs::read_to_string(kept_in(&self.1)).unwrap_or_default();
-        kept += &format!("{:?} {} {}\n", rules.scope, rules.allows, rules.rules.join(", "));
+        let KeptRules { scope, allows, rules, .. } = rules;
+        kept.extend([format!("{scope:?} {allows} {}\n", rules.join(", "))]);
         Ok(std::fs::write(kept_in(&self.1), kept)?)
     }
 

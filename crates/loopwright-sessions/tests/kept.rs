@@ -10,8 +10,8 @@ use loopwright_core::{
 };
 use loopwright_sessions::{
     AgentSession, CacheLimits, ClearSession, DecideCall, ForkSession, MemoryStore, SendMessage,
-    SessionAction, SessionCache, SessionError, SessionRepository, SessionRuntime, SessionStore,
-    StoreError, WriteMetadata, action_fn,
+    SessionAction, SessionCache, SessionError, SessionRepository, SessionRuntime,
+    SessionStore as _, StoreError, WriteMetadata, action_fn,
 };
 use loopwright_testing::{FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, test_loop};
 use proptest::prelude::*;

@@ -107,7 +107,8 @@ impl SessionRow {
     ) -> Result<BTreeMap<SessionId, (i64, Vec<Cell>)>, Failure> {
         let (lock, order) = (transaction.for_update(), transaction.by_bytes());
         let ids: Vec<Value<'_>> = ids.iter().map(|it| it.as_str().into()).collect();
-        let columns: String = expressions.iter().map(|it| format!(", {it}")).collect();
+        let columns = std::iter::once("").chain(expressions.iter().map(String::as_str));
+        let columns = columns.collect::<Vec<_>>().join(", ");
         let mut found = BTreeMap::new();
         for ids in ids.chunks(MAX_FOUND) {
             // The database prepares a statement for each size once.

@@ -200,7 +200,7 @@ async fn a_cancelled_job_is_stopped_whether_it_runs_or_waits() {
         let (delivered, cancelled) = futures::join!(deliveries.deliver(&session, &runs.id), cancel);
         [delivered, cancelled, deliveries.cancel(&session, &waits.id).await.unwrap()]
     };
-    let (found, _) = during(&deliveries, test).await;
+    let (found, _) = during(&deliveries, Box::pin(test)).await;
     assert_eq!(found, [JobDelivery::Ended(JobStatus::Stopped); 3]);
     assert_eq!(model.asked(), 1);
     let found = [world.record(&runs).await, world.record(&waits).await];

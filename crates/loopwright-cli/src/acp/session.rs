@@ -479,7 +479,10 @@ impl EditorSession {
         let session = maintenance_runtime(&conversation.store).session(&self.id).await;
         let session = session.map_err(SessionsError::from)?;
         let pending = session.state().pending();
-        Ok(pending.iter().filter(waits).any(|it| !matches!(it.kind, RequestKind::Approval)))
+        Ok(pending
+            .iter()
+            .filter(|it| waits(it))
+            .any(|it| !matches!(it.kind, RequestKind::Approval)))
     }
 
     /// Asks the editor about each call that waits, and records the answers.
@@ -502,7 +505,7 @@ impl EditorSession {
             let session = runtime.session(&self.id).await.map_err(SessionsError::from)?;
             let state = session.state();
             let pending = state.pending();
-            let Some(asked) = pending.iter().find(waits) else {
+            let Some(asked) = pending.iter().find(|it| waits(it)) else {
                 return Ok(if is_cancelled { Decided::Cancelled } else { Decided::All });
             };
             let is_question = !matches!(asked.kind, RequestKind::Approval);
@@ -562,7 +565,7 @@ impl EditorSession {
 }
 
 /// Returns `true` if a request takes a decision. The run denies those whose deadline has passed.
-fn waits(asked: &&PendingApproval<'_>) -> bool {
+fn waits(asked: &PendingApproval<'_>) -> bool {
     !asked.question.is_expired(now())
 }
 

@@ -48,8 +48,8 @@ fn parts(list: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 /// Returns the files of the commit that are others now, or are no longer there.
 fn modified(git: &Git) -> Result<BTreeSet<Vec<u8>>, GitError> {
     // Where all files can be executed, the file system does not keep it.
-    let link = fs::metadata(git.tree().join(".git"));
-    let keeps_modes = link.is_ok_and(|it| it.permissions().mode() & 0o100 == 0);
+    let found = fs::metadata(git.tree().join(".git"));
+    let keeps_modes = found.is_ok_and(|it| it.permissions().mode() & 0o100 == 0);
     let mode = format!("core.fileMode={keeps_modes}");
     // What it cannot compare counts as changed below.
     let refresh = ["-c", &mode, "update-index", "-q", "--ignore-submodules", "--refresh"];

@@ -125,11 +125,10 @@ fn has_own_files(folder: &Path) -> Result<(), WorktreeError> {
             let is_unused = || at == folder && UNUSED.iter().any(|name| entry.file_name() == *name);
             match kind {
                 // Old versions of git have written `HEAD` so.
-                Ok(kind) if kind.is_symlink() => {
-                    if !is_unused() && !without_links(&path).starts_with(&refs) {
-                        return Err(WorktreeError::ForeignFile(path));
-                    }
-                }
+                Ok(kind)
+                    if kind.is_symlink()
+                        && (is_unused() || without_links(&path).starts_with(&refs)) => {}
+                Ok(kind) if kind.is_symlink() => return Err(WorktreeError::ForeignFile(path)),
                 Ok(kind) if kind.is_dir() && is_deep => pending.push((path, true)),
                 _ => {}
             }
