@@ -116,7 +116,7 @@ impl OwnPaths {
         let root = self.hidden.iter().fold(root, |root, path| root.hide(path, HIDDEN));
         // A worktree has the same files by other paths.
         Ok(match repository(&folders[0]) {
-            Some(repository) => root.copies(repository.join(WORKTREES), repository),
+            Some(repository) => root.with_copies(repository.join(WORKTREES), repository),
             None => root,
         })
     }

@@ -49,11 +49,11 @@ impl ProjectSettings {
         if let Some(file) = &config.project_file {
             files.push((file.path.to_path_buf(), file.text.to_string()));
         }
-        let others = CLAUDE.iter().map(|(name, _)| *name).chain([MCP_FILE]);
-        for name in others.filter(|_| sources.discovery == Discovery::Files) {
-            files.extend(settings_file(root.join(name)));
-        }
         if sources.discovery == Discovery::Files {
+            files.extend(CLAUDE.iter().filter_map(|(name, _)| settings_file(root.join(name))));
+            // What is missing of servers restricts nothing.
+            let servers = root.join(MCP_FILE);
+            files.extend(text_of(&servers).ok().map(|text| (servers, text)));
             let directories = DefinitionPaths::PROJECT.map(|it| root.join(it));
             let directories = directories.into_iter().filter(|it| !leads_out(&root, it));
             files.extend(agent_files(directories));

@@ -122,6 +122,8 @@ fn words(line: &str) -> Vec<String> {
                 (None, '"' | '\'') => (quote, is_quoted) = (Some(letter), true),
                 (Some(open), letter) if open == letter => quote = None,
                 (None, ' ') => break,
+                // A variable stands for its value; its name will do.
+                (None | Some('"'), '$') => {}
                 (_, letter) => word.push(letter),
             }
         }

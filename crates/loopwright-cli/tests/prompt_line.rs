@@ -129,7 +129,7 @@ fn the_window_and_the_cost_are_those_of_the_model_that_is_selected() {
     let terminal = Terminal::new(120)
         .typing("/help for help", "Go")
         .typing("10 out · $0.0600", "/model openai-compatible/other")
-        .typing("60 % of context", "/context")
+        .pressing("60 % of context", "/context\r")
         .typing("of 100 tokens", "Go on")
         .typing("Two.", "/cost")
         .typing("openai-compatible/other", "/quit");

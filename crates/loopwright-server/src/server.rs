@@ -6,8 +6,8 @@ use axum::http::{Method, StatusCode};
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_core::{AgentLoop, Clock, RunEnv};
 use loopwright_sessions::{
-    AgentSession, Job, PushOutcome, Scheduler, SessionHeader, SessionId, SessionRuntime,
-    SessionStore,
+    AgentSession, Job, JobOutcome, PushOutcome, Scheduler, SessionHeader, SessionId,
+    SessionRuntime, SessionStore,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -185,6 +185,18 @@ impl Server {
         let is_new = self.queue()?.push(job, self.clock().now()).await?;
         (self.0.queued)();
         Ok(is_new)
+    }
+
+    /// Lets the job continue that waited for decisions, or queues one that resumes the session if none did. A second job would
+    /// resume a run again that the decisions have stopped.
+    pub(crate) async fn continue_decided(&self, session: &SessionId) -> Result<(), Problem> {
+        self.require_running()?;
+        let (queue, now) = (self.queue()?, self.clock().now());
+        if queue.answered(session, &JobOutcome::Released, now).await? == 0 {
+            queue.push_if_idle(&Job::resume(session.clone()), now).await?;
+        }
+        (self.0.queued)();
+        Ok(())
     }
 
     /// Refuses to continue a run if its principal has consumed what it may on this day.

@@ -49,7 +49,7 @@ async fn a_call_is_denied_on_the_page_and_the_run_stops() {
     let path = Browser::of(&world, LOCAL).await.started("refund").await;
     let (status, messages) =
         answered(&world, &path, &[("decision", "stop"), ("reason", "fraud")]).await;
-    assert_eq!((status.as_str(), refund.calls()), ("stopped", Vec::<Value>::new()));
+    assert_eq!((status.as_str(), refund.calls()), ("stopped", Vec::<Value>::new()), "{messages}");
     assert!(messages.contains("fraud"), "{messages}");
 }
 

@@ -211,7 +211,8 @@ fn killed_at_every_write(place: &Place) {
     let processes = whole.started;
     println!("killed at {at_writes} writes and {at_calls} calls, of runs of {processes} processes");
     // Each of the five requests for a call, on both sides.
-    assert!(at_writes >= 30 && at_calls == 10, "{at_writes} {at_calls}");
+    // Runs ask for control messages only if there have been some, which is no write.
+    assert!(at_writes >= 28 && at_calls == 10, "{at_writes} {at_calls}");
 }
 
 on_every_store!(killed_at_every_write:

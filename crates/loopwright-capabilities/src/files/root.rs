@@ -151,7 +151,7 @@ impl WorkspaceRoot {
 
     /// Makes every folder in `below` count as a copy of the folder `of`: a path in it is hidden if the same path in `of` is. Both are
     /// absolute and without links.
-    pub fn copies(self, below: impl Into<PathBuf>, of: impl Into<PathBuf>) -> Self {
+    pub fn with_copies(self, below: impl Into<PathBuf>, of: impl Into<PathBuf>) -> Self {
         self.with(|it| it.copies = Some(Copies { below: below.into(), of: of.into() }))
     }
 
@@ -208,7 +208,11 @@ impl WorkspaceRoot {
         let protected =
             protected.filter_map(|it| place(Path::new(it))?.to_str().map(str::to_owned));
         let protected: Vec<String> = protected.collect();
-        let root = self.elsewhere(path).with(|it| it.folders = folders);
+        let root = self.elsewhere(path).with(|it| {
+            it.folders = folders;
+            // A folder around the copy is hidden from those that work in the original.
+            it.hidden.retain(|(hidden, _)| !copy.starts_with(hidden));
+        });
         protected.iter().fold(root, |root, path| root.protect(path))
     }
 

@@ -1,7 +1,7 @@
 //! Permissions and limits of commands.
 
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use loopwright_sandbox::{BackendChoice, Limits as Machine, Network};
@@ -95,8 +95,8 @@ impl Strings {
     /// Returns the paths that these are: from the home, or from the working folder.
     pub(crate) fn to_paths(&self, workdir: &Path, home: Option<&Path>) -> Vec<PathBuf> {
         let path = |text: &String| {
-            let below = text.trim_start_matches("./");
-            in_home(text, home).unwrap_or_else(|| workdir.join(below))
+            let found = in_home(text, home).unwrap_or_else(|| workdir.join(text));
+            found.components().filter(|it| *it != Component::CurDir).collect()
         };
         self.0.iter().map(path).collect()
     }

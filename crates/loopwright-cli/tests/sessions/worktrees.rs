@@ -126,7 +126,8 @@ fn a_rewind_names_what_a_command_changed_in_a_worktree_with_its_path() {
     let mut told: Vec<&str> =
         done.stderr.lines().filter(|line| line.ends_with(" restored")).collect();
     told.sort_unstable();
-    let restored = |name: &str| format!("{} restored", tree.join(name).display());
+    let shown = tree.strip_prefix(place.world.path("")).unwrap();
+    let restored = |name: &str| format!("/{} restored", shown.join(name).display());
     assert_eq!(told, [restored("a.txt"), restored("made.txt")]);
     assert_eq!(read(tree.join("a.txt")), "one\ntwo\n");
 }

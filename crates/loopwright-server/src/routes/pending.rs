@@ -7,9 +7,7 @@ use axum::{
     routing::{get, post},
 };
 use loopwright_core::{ApprovalDecision, Arguments, PendingApproval, RequestKind, ToolOutput};
-use loopwright_sessions::{
-    AgentSession, DecideShown, Job, RequestAddress, SessionHeader, ShownRequest,
-};
+use loopwright_sessions::{AgentSession, DecideShown, RequestAddress, SessionHeader, ShownRequest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -208,7 +206,7 @@ pub(crate) async fn decided(
         done.map_err(|_| Problem::internal("the call is decided, but its rules were not kept"))?;
     }
     if session.state().pending().is_empty() {
-        server.push_continuing(&Job::resume(header.id.clone())).await?;
+        server.continue_decided(&header.id).await?;
     }
     Ok(session)
 }

@@ -199,12 +199,12 @@ fn a_path_in_a_copy_is_hidden_if_the_same_path_in_the_original_is() {
     std::fs::create_dir_all(at("more")).unwrap();
     let root = WorkspaceRoot::new(folder.path())
         .hide(at("own"), "it is private")
-        .hide(at("copies"), "it is private")
         .protect(at("set/c").to_str().unwrap())
         .with_folder(at("set"))
         .with_folder(at("more"))
-        .copies(at("copies"), at(""));
-    let copy = root.in_copy(at("copies/one"), &at(""), &at("copies/one"));
+        .with_copies(at("copies"), at(""));
+    let copy = root.clone().hide(at("copies"), "it is private");
+    let copy = copy.in_copy(at("copies/one"), &at(""), &at("copies/one"));
     for (root, prefix) in [(&root, "copies/one/"), (&copy, "")] {
         let text = |path: &str| root.read_text(&format!("{prefix}{path}"), 9);
         assert!(matches!(text("own/a"), Err(FileError::NotPermitted { .. })), "{prefix}");
