@@ -99,8 +99,8 @@ fn a_worker_that_does_not_wait_declines_a_question_or_stops_the_job() {
         let submitted = world.run(&[&["submit"], &model[..], &["Go."]].concat());
         assert_eq!(submitted.status, 0, "{}", submitted.stderr);
         let worker = ["worker", "--exit-when-idle", "--on-ask", on_ask];
-        let worked = world.run(&[&worker[..], &model].concat());
-        assert!(worked.stderr.contains(counts), "{on_ask}: {}", worked.stderr);
+        let done = world.run(&[&worker[..], &model].concat());
+        assert!(done.stderr.contains(counts), "{on_ask}: {}", done.stderr);
         match told_to_model {
             Some(text) => assert_eq!(told(&server), text),
             None => assert_eq!(server.heard().len(), 1),
