@@ -20,12 +20,12 @@ use crate::source::{Source, SourceKind};
 /// use loopwright_permissions::{SourceKind, claude_settings};
 ///
 /// let text = r#"{ "permissions": { "allow": ["Bash(npm run *)"],
-///                                  "defaultMode": "acceptEdits" }, "model": "x" }"#;
+///                                  "defaultMode": "acceptEdits" }, "outputStyle": "x" }"#;
 /// let source = claude_settings(SourceKind::Project, ".claude/settings.json", "/project", text);
 /// assert_eq!(source.len(), 1);
 /// assert_eq!(
 ///     source.warnings()[0].to_string(),
-///     ".claude/settings.json:2: `model` is ignored: not supported",
+///     ".claude/settings.json:2: `outputStyle` is ignored: not supported",
 /// );
 /// ```
 pub fn claude_settings(kind: SourceKind, file: &str, base: &str, text: &str) -> Source {
