@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loopwright_core::LlmConfig;
+use loopwright_permissions::SettingsText;
 use loopwright_sandbox::is_secret_name;
 use serde::Deserialize;
 use serde_json::Value;
@@ -32,18 +33,6 @@ const SET_HERE: [&str; 4] = ["HOME", "PATH", "SHELL", "TMPDIR"];
 /// Names of the other program for a model that it chooses itself.
 const CHOSEN: [&str; 4] = ["best", "default", "inherit", "opusplan"];
 
-/// The keys of a file of settings; others are read elsewhere.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Keys<'a> {
-    #[serde(borrow)]
-    env: Option<&'a RawValue>,
-    #[serde(borrow)]
-    model: Option<&'a RawValue>,
-    #[serde(borrow, rename = "statusLine")]
-    status_line: Option<&'a RawValue>,
-}
-
 #[derive(Deserialize)]
 struct StatusCommand {
     r#type: String,
@@ -63,23 +52,20 @@ pub(crate) struct ClaudeKeys {
 impl ClaudeKeys {
     /// Reads a file. A file that is not JSON has none: what reads its permissions says so.
     pub(crate) fn read(text: &str) -> Self {
-        let text = text.trim_start_matches('\u{feff}');
-        let keys: Keys<'_> = serde_json::from_str(text).unwrap_or_default();
-        let line = |value: &RawValue| {
-            let offset = (value.get().as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
-            text.get(..offset).map_or(1, |before| before.matches('\n').count() + 1)
-        };
+        let text = SettingsText::new(text);
         let mut read = Self::default();
-        if let Some(value) = keys.env {
+        let Ok(keys) = text.entries() else { return read };
+        let line = |value: &RawValue| text.line(value);
+        if let Some(value) = keys.get("env") {
             read.variables(value, line(value));
         }
-        if let Some(value) = keys.model {
+        if let Some(value) = keys.get("model") {
             match serde_json::from_str::<Option<String>>(value.get()) {
                 Ok(model) => read.model = model.map(|model| (line(value), model)),
                 Err(_) => read.ignore(line(value), "`model` is ignored: it must be a string"),
             }
         }
-        if let Some(value) = keys.status_line {
+        if let Some(value) = keys.get("statusLine") {
             match serde_json::from_str::<Option<StatusCommand>>(value.get()) {
                 Ok(Some(status)) if status.r#type == "command" => {
                     read.status_line = Some(status.command);
@@ -288,6 +274,8 @@ mod tests {
         let wrong = ClaudeKeys::read(r#"{ "env": [], "model": 1, "statusLine": "date" }"#);
         assert_eq!(wrong.ignored.len(), 3);
         assert_eq!(wrong.to_lines(), Vec::<String>::new());
+        let repeated = ClaudeKeys::read(r#"{ "model": "a", "env": { "A": "1" }, "model": "b" }"#);
+        assert_eq!(repeated.to_lines(), ["variable A=1", "model b"]);
     }
 
     #[test]

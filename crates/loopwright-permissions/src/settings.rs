@@ -1,11 +1,10 @@
 //! The `permissions` of `.claude/settings.json` and `settings.local.json`.
 
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::decision::Decision;
 use crate::mode::Mode;
+use crate::settings_text::{SettingsEntries, SettingsText};
 use crate::source::{Source, SourceKind};
 
 /// Reads the `permissions` of a settings file of Claude Code: `allow`, `ask`, `deny`, `defaultMode`,
@@ -30,47 +29,19 @@ use crate::source::{Source, SourceKind};
 /// ```
 pub fn claude_settings(kind: SourceKind, file: &str, base: &str, text: &str) -> Source {
     let source = Source::new(kind, file, base);
-    let text = text.trim_start_matches('\u{feff}');
-    let line_ends = text.match_indices('\n').map(|(at, _)| at).collect();
-    let mut reader = Reader { text, line_ends, source };
+    let mut reader = Reader { text: SettingsText::new(text), source };
     reader.read();
     reader.source
 }
 
 struct Reader<'a> {
-    text: &'a str,
-    line_ends: Vec<usize>,
+    text: SettingsText<'a>,
     source: Source,
-}
-
-/// An object with its keys in order, also those that occur more than once.
-struct Entries<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Keys;
-        impl<'de> Visitor<'de> for Keys {
-            type Value = Entries<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Entries(entries))
-            }
-        }
-        deserializer.deserialize_map(Keys)
-    }
 }
 
 impl<'a> Reader<'a> {
     fn read(&mut self) {
-        let entries: Entries<'a> = match serde_json::from_str(self.text) {
+        let entries = match self.text.entries() {
             Ok(entries) => entries,
             Err(error) => {
                 let line = u32::try_from(error.line()).unwrap_or(0);
@@ -118,10 +89,10 @@ impl<'a> Reader<'a> {
 
     fn permissions(&mut self, value: &'a RawValue, is_last: bool) {
         let line = self.line(value);
-        let entries: Entries<'a> = match serde_json::from_str(value.get()) {
-            Ok(entries) => entries,
-            Err(_) if value.get() == "null" => return,
-            Err(_) => {
+        let entries = match SettingsEntries::of(value) {
+            Some(entries) => entries,
+            None if value.get() == "null" => return,
+            None => {
                 self.source.warn(
                     line,
                     "`permissions` is not an object, so every call needs \
@@ -262,8 +233,6 @@ impl<'a> Reader<'a> {
 
     /// Returns the line of a value, which is a part of the text.
     fn line(&self, value: &RawValue) -> u32 {
-        let offset = (value.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
-        let before = self.line_ends.partition_point(|end| *end < offset);
-        u32::try_from(before + 1).unwrap_or(0)
+        u32::try_from(self.text.line(value)).unwrap_or(0)
     }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use loopwright_permissions::{SettingsEntries, SettingsText};
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -14,9 +14,8 @@ use super::{Action, CommandHook, HookEvent, Matcher, OnFailure};
 /// Reads the hooks of a settings file. A part that cannot be read is a warning with its line. Before a call and a prompt it
 /// becomes a hook that blocks, so that no guard is lost.
 pub(crate) fn read(path: &Path, text: &str) -> (Vec<CommandHook>, Vec<String>) {
-    let text = text.trim_start_matches('\u{feff}');
     let mut reader = Reader::new(path, text);
-    reader.line_ends = Some(text.match_indices('\n').map(|(at, _)| at).collect());
+    reader.has_lines = true;
     reader.file();
     (reader.hooks, reader.warnings)
 }
@@ -24,7 +23,7 @@ pub(crate) fn read(path: &Path, text: &str) -> (Vec<CommandHook>, Vec<String>) {
 /// Returns `true` if the text of a file of settings can be read. If not, a hook that blocks stands for the hooks that it
 /// may have.
 pub(crate) fn is_readable(text: &str) -> bool {
-    serde_json::from_str::<Entries<'_>>(text.trim_start_matches('\u{feff}')).is_ok()
+    SettingsText::new(text).entries().is_ok()
 }
 
 /// Reads the hooks of an agent file or a skill, by the names of their events.
@@ -38,42 +37,6 @@ pub(crate) fn read_events(
     (reader.hooks, reader.warnings)
 }
 
-/// An object with its keys in order, also those that occur more than once.
-struct Entries<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Keys;
-        impl<'de> Visitor<'de> for Keys {
-            type Value = Entries<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Entries(entries))
-            }
-        }
-        deserializer.deserialize_map(Keys)
-    }
-}
-
-impl<'a> Entries<'a> {
-    fn of(value: &'a RawValue) -> Option<Self> {
-        serde_json::from_str(value.get()).ok()
-    }
-
-    /// Returns the value of a key; the last one counts.
-    fn get(&self, key: &str) -> Option<&'a RawValue> {
-        self.0.iter().rfind(|(name, _)| name == key).map(|(_, value)| *value)
-    }
-}
-
 /// Reads a value, or returns `None` if it has another type.
 fn of<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
     serde_json::from_str(value.get()).ok()
@@ -85,9 +48,9 @@ fn is_empty(list: Option<Vec<&RawValue>>) -> bool {
 
 struct Reader<'a> {
     path: Arc<PathBuf>,
-    text: &'a str,
-    /// Where the lines of the text end; `None` if the text is not that of the file.
-    line_ends: Option<Vec<usize>>,
+    text: SettingsText<'a>,
+    /// Whether the text is that of the file.
+    has_lines: bool,
     hooks: Vec<CommandHook>,
     warnings: Vec<String>,
 }
@@ -101,15 +64,14 @@ struct Group<'g> {
 impl<'a> Reader<'a> {
     fn new(path: &Path, text: &'a str) -> Self {
         let path = Arc::new(path.to_path_buf());
-        Self { path, text, line_ends: None, hooks: Vec::new(), warnings: Vec::new() }
+        let text = SettingsText::new(text);
+        Self { path, text, has_lines: false, hooks: Vec::new(), warnings: Vec::new() }
     }
 
     /// Returns where a value is in the file, which contains it.
     fn place(&self, value: &RawValue) -> String {
-        let Some(ends) = &self.line_ends else { return self.path.display().to_string() };
-        let offset = (value.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
-        let line = ends.partition_point(|end| *end < offset) + 1;
-        format!("{}:{line}", self.path.display())
+        let path = self.path.display();
+        if self.has_lines { format!("{path}:{}", self.text.line(value)) } else { path.to_string() }
     }
 
     fn warn(&mut self, value: &RawValue, message: &str) {
@@ -118,7 +80,7 @@ impl<'a> Reader<'a> {
     }
 
     fn file(&mut self) {
-        match serde_json::from_str::<Entries<'a>>(self.text) {
+        match self.text.entries() {
             Ok(settings) => self.settings(&settings),
             Err(error) => {
                 let place = format!("{}:{}", self.path.display(), error.line());
@@ -128,7 +90,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn settings(&mut self, settings: &Entries<'a>) {
+    fn settings(&mut self, settings: &SettingsEntries<'a>) {
         if let Some(value) = settings.get("disableAllHooks") {
             match of(value) {
                 Some(true) => return,
@@ -141,7 +103,7 @@ impl<'a> Reader<'a> {
         // A key that occurs twice does not hide the hooks of the first one.
         let hooks = settings.0.iter().filter(|(key, _)| key == "hooks");
         for value in hooks.map(|(_, value)| *value) {
-            match Entries::of(value) {
+            match SettingsEntries::of(value) {
                 Some(events) => {
                     events.0.into_iter().for_each(|(name, groups)| self.event(&name, groups));
                 }
@@ -166,7 +128,7 @@ impl<'a> Reader<'a> {
             return;
         };
         for value in list {
-            match Entries::of(value) {
+            match SettingsEntries::of(value) {
                 Some(group) => self.group(event, value, &group),
                 None => {
                     self.lost(
@@ -180,7 +142,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn group(&mut self, event: HookEvent, value: &'a RawValue, group: &Entries<'a>) {
+    fn group(&mut self, event: HookEvent, value: &'a RawValue, group: &SettingsEntries<'a>) {
         let name = event.name();
         let matcher = match group.get("matcher") {
             None => Matcher::Every,
@@ -227,7 +189,7 @@ impl<'a> Reader<'a> {
 
     fn hook(&mut self, group: &Group<'_>, value: &'a RawValue) {
         let name = group.event.name();
-        let Some(hook) = Entries::of(value) else {
+        let Some(hook) = SettingsEntries::of(value) else {
             return self.lost(value, group, None, &format!("a hook of `{name}` is not an object"));
         };
         let condition = match hook.get("if").map(|it| (it, of::<Option<String>>(it))) {
@@ -262,7 +224,7 @@ impl<'a> Reader<'a> {
         group: &Group<'_>,
         condition: Option<String>,
         command: String,
-        entries: &Entries<'a>,
+        entries: &SettingsEntries<'a>,
     ) -> CommandHook {
         let Group { event, matcher } = *group;
         let mut hook = CommandHook {
