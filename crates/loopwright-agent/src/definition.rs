@@ -59,7 +59,7 @@ pub struct AgentDefinition {
     /// Whether it works in the background where an agent delegates to it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
-    /// What it has of its own where an agent delegates to it. `None` means that it works where its parent works. It takes effect
+    /// Its isolation when an agent delegates to it. `None` means that it works where its parent works. It takes effect
     /// only for sub-agents, and only where the program supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<AgentIsolation>,
@@ -103,7 +103,7 @@ pub enum AgentMemory {
     Local,
 }
 
-/// What a sub-agent has of its own.
+/// The isolation of a sub-agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentIsolation {

@@ -249,10 +249,14 @@ impl Setup {
         is_there && self.permissions.policy().offers(tool)
     }
 
+    /// Returns what is defined for the agent of the run.
+    pub(crate) fn defined(&self) -> Option<&Defined> {
+        self.applied.as_ref().map(|it| &it.defined).or(self.own.as_ref())
+    }
+
     /// Warns about permission settings that have no effect.
     pub(crate) fn tell_permission_warnings(&self) {
-        let defined = self.applied.as_ref().map(|it| &it.defined).or(self.own.as_ref());
-        let declared = defined.map(Defined::external_tools).unwrap_or_default();
+        let declared = self.defined().map(Defined::external_tools).unwrap_or_default();
         self.permissions.tell_warnings(&declared);
     }
 
@@ -298,8 +302,7 @@ impl Setup {
         &self,
         settings: &CapabilitySettings,
     ) -> Result<(), BuildError> {
-        let defined = self.applied.as_ref().map(|it| &it.defined).or(self.own.as_ref());
-        let Some(defined) = defined.filter(|_| !settings.is_empty()) else { return Ok(()) };
+        let Some(defined) = self.defined().filter(|_| !settings.is_empty()) else { return Ok(()) };
         let registry = defined.capabilities(&self.workdir, &self.commands, &self.rules());
         capability_settings::check(settings, registry.names())
     }

@@ -16,7 +16,7 @@ use crate::config::{
     Strings, Warning,
 };
 use crate::model;
-use crate::project_settings::ProjectSettings;
+use crate::project_settings::{ProjectSettings, has_claude_settings};
 
 /// Variables that look like others that change programs, and do not.
 const HARMLESS: [&str; 5] = [
@@ -189,14 +189,18 @@ pub(crate) fn apply(loaded: &mut Loaded, sources: &ConfigSources) {
 /// Reads the files that count, those that take precedence first, and warns about those of a project that is not trusted.
 fn files(config: &Config, sources: &ConfigSources) -> (Vec<(Origin, ClaudeKeys)>, Vec<Warning>) {
     let (mut files, mut warnings) = (Vec::new(), Vec::new());
-    let shared = || shared_settings(sources).into_iter().filter(|_| are_used(config) == Some(true));
+    let is_used = are_used(config) == Some(true);
+    let shared = if is_used { shared_settings(sources) } else { Vec::new() };
+    let (managed, own): (Vec<_>, Vec<_>) = shared.into_iter().partition(SharedSettings::is_managed);
     let read = |path: &Path, text: &str| (Arc::<Path>::from(path), ClaudeKeys::read(text));
-    for file in shared().filter(SharedSettings::is_managed) {
+    for file in managed {
         let (path, keys) = read(&file.path, &file.text);
         files.push((Origin::User(path), keys));
     }
     // What is wrong with decisions about folders is told where the permissions are read.
-    if let Ok(project) = ProjectSettings::find(config, sources) {
+    if has_claude_settings(config)
+        && let Ok(project) = ProjectSettings::find(config, sources)
+    {
         for (_, path, text) in project.claude() {
             let (path, keys) = read(&path, text);
             let is_empty = keys.to_lines().is_empty() && keys.ignored.is_empty();
@@ -209,7 +213,7 @@ fn files(config: &Config, sources: &ConfigSources) -> (Vec<(Origin, ClaudeKeys)>
             warnings.push(Warning::Claude { path, line: 1, message });
         }
     }
-    for file in shared().filter(|it| !it.is_managed()) {
+    for file in own {
         let (path, keys) = read(&file.path, &file.text);
         files.push((Origin::User(path), keys));
     }

@@ -149,7 +149,7 @@ impl Commands {
         Self { lasting: Some(LastingCommands::listed_in(self.tasks.clone())), ..self }
     }
 
-    /// Takes the commands in the background of another conversation over.
+    /// Takes over the background commands of another conversation.
     pub(crate) fn take_over(&mut self, from: &Self) {
         (self.tasks, self.lasting) = (from.tasks.clone(), from.lasting.clone());
     }

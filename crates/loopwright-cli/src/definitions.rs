@@ -214,9 +214,19 @@ impl Defined {
     pub(crate) fn with_settings(self, config: &Config, sources: &ConfigSources) -> Self {
         // What is wrong with decisions about folders is told where servers are prepared.
         let project = ProjectSettings::find(config, sources).ok();
-        let servers =
-            project.as_ref().map(|it| ConfiguredServers::find(config, sources, it).known());
-        let hooks = project.as_ref().map(|it| AgentHooks::find(sources, it));
+        self.with_settings_of(config, sources, project.as_ref())
+    }
+
+    /// Does the same with the settings of the project; `None` if they are unknown.
+    #[must_use]
+    pub(crate) fn with_settings_of(
+        self,
+        config: &Config,
+        sources: &ConfigSources,
+        project: Option<&ProjectSettings>,
+    ) -> Self {
+        let servers = project.map(|it| ConfiguredServers::find(config, sources, it).known());
+        let hooks = project.map(|it| AgentHooks::find(sources, it));
         Self {
             settings: Arc::new(config.capabilities.clone()),
             servers: servers.unwrap_or_default().into(),

@@ -135,7 +135,7 @@ impl Hash {
             match fs::metadata(path) {
                 Ok(found) if found.is_dir() => self.folder(path, &[], depth + 1)?,
                 Ok(found) if found.is_file() => self.file(path)?,
-                // Opening a named pipe waits for whoever writes to it.
+                // Opening a named pipe blocks until another process writes to it.
                 _ => self.add(path.to_string_lossy().as_bytes()),
             }
         }

@@ -133,11 +133,7 @@ pub async fn choose(
     // A missing key should be known before anything is sent.
     providers.resolve(Some(&llm))?;
     check_fallback(config, &providers, &llm)?;
-    let named = llm.provider.as_deref().zip(llm.model.as_deref());
-    let known = named.and_then(|(provider, model)| providers.info(provider, model));
-    let known = known.unwrap_or_default();
-    let context_window = known.context_window.unwrap_or(USUAL_WINDOW);
-    let capabilities = known.capabilities;
+    let (context_window, capabilities) = facts_of(&llm, &providers);
     Ok(Chosen { models: Arc::new(providers), llm, context_window, capabilities })
 }
 
@@ -236,9 +232,12 @@ pub(crate) fn facts(
     config: &Config,
     sources: &ConfigSources,
 ) -> (u64, Option<Vec<ModelCapability>>) {
+    providers(config, sources).map_or((USUAL_WINDOW, None), |it| facts_of(llm, &it))
+}
+
+fn facts_of(llm: &LlmConfig, providers: &Providers) -> (u64, Option<Vec<ModelCapability>>) {
     let named = llm.provider.as_deref().zip(llm.model.as_deref());
-    let known =
-        named.and_then(|(provider, model)| providers(config, sources).ok()?.info(provider, model));
+    let known = named.and_then(|(provider, model)| providers.info(provider, model));
     let known = known.unwrap_or_default();
     (known.context_window.unwrap_or(USUAL_WINDOW), known.capabilities)
 }

@@ -91,7 +91,7 @@ struct PolicyOrigin {
     config: Config,
     sources: ConfigSources,
     /// As it was when the run was prepared: what changes meanwhile counts for the next run.
-    project: ProjectSettings,
+    project: Arc<ProjectSettings>,
     /// The mode that was chosen during the run.
     mode: Mutex<Option<Mode>>,
     /// What the user chose for the session, and for the rest of the run.
@@ -117,7 +117,17 @@ pub(crate) enum ChangeError {
 impl RunPermissions {
     /// Reads the permissions that a configuration leads to.
     pub(crate) fn of(config: &Config, sources: &ConfigSources) -> Result<Self, FoldersError> {
-        let (policy, project) = policy(config, sources)?;
+        let project = ProjectSettings::find(config, sources)?;
+        Ok(Self::of_project(config, sources, Arc::new(project)))
+    }
+
+    /// Reads the permissions that a configuration leads to, with the settings of its project.
+    pub(crate) fn of_project(
+        config: &Config,
+        sources: &ConfigSources,
+        project: Arc<ProjectSettings>,
+    ) -> Self {
+        let policy = build(config, sources, &project, project.folder(), &Chosen::default());
         let added = AddedFolders::of(&policy, config, sources);
         let (hooks, hook_warnings) = hooks(config, sources, &project);
         let origin = PolicyOrigin {
@@ -130,7 +140,7 @@ impl RunPermissions {
             session: Mutex::default(),
             shadowed: Mutex::default(),
         };
-        Ok(Self { shared: Permissions::new(policy), added, origin: Some(Arc::new(origin)) })
+        Self { shared: Permissions::new(policy), added, origin: Some(Arc::new(origin)) }
     }
 
     /// Returns the folders that tools use besides the working directory.
@@ -398,10 +408,12 @@ pub(crate) fn hooks(
         warnings.extend(odd);
     }
     // The rules of a file that cannot be read tell so. How many hooks it has is not known.
-    for file in shared_settings(sources) {
+    let used = are_used(config);
+    let shared = if used == Some(false) { Vec::new() } else { shared_settings(sources) };
+    for file in shared {
         let (hooks, odd) = command_hooks::read(&file.path, &file.text);
-        match are_used(config) {
-            Some(true) => {
+        match used {
+            Some(_) => {
                 all.extend(hooks);
                 warnings.extend(odd);
             }
@@ -409,7 +421,7 @@ pub(crate) fn hooks(
                 let count = count(hooks.len() as u64, "hook");
                 warnings.push(format!("{}: {count} ignored: {UNSET}", file.path.display()));
             }
-            None | Some(false) => {}
+            None => {}
         }
     }
     for (_, path, text) in project.claude() {

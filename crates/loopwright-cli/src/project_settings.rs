@@ -145,6 +145,12 @@ impl ProjectSettings {
     }
 }
 
+/// Returns `true` if the project has settings of Claude Code, whether or not they can be read.
+pub(crate) fn has_claude_settings(config: &Config) -> bool {
+    let root = project_root(&config.workdir);
+    CLAUDE.iter().any(|(name, _)| root.join(name).symlink_metadata().is_ok())
+}
+
 /// Runs a command of the user that changes a file of the project. A project that is trusted before remains trusted if nothing
 /// else has changed meanwhile.
 pub(crate) fn keeping_trust<T, E>(
@@ -230,7 +236,7 @@ pub(crate) fn settings_file(path: PathBuf) -> Option<(PathBuf, String)> {
 ///
 /// Returns an error if the file cannot be read, is not a regular file, or belongs to another user.
 pub(crate) fn text_of(path: &Path) -> io::Result<String> {
-    // Opening a named pipe waits for whoever writes to it.
+    // Opening a named pipe blocks until another process writes to it.
     if is_foreign(path)? || !path.metadata()?.is_file() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }

@@ -101,10 +101,7 @@ pub struct PendingCall {
     pub schema: Option<Value>,
     /// The time after which the call is denied without an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<String>,
-    /// The same time.
-    #[serde(skip)]
-    pub(crate) expires_at: Option<Timestamp>,
+    pub deadline: Option<Timestamp>,
 }
 
 impl PendingCall {
@@ -130,8 +127,7 @@ impl PendingCall {
             question: asked.question.text.clone(),
             kind: kind(asked),
             schema: asked.kind.answer_schema().map(|it| Value::clone(it)),
-            deadline: asked.question.deadline.map(|at| at.to_string()),
-            expires_at: asked.question.deadline,
+            deadline: asked.question.deadline,
         }
     }
 }

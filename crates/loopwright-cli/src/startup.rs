@@ -39,7 +39,6 @@ use crate::conversation::{Command, Conversation};
 use crate::definitions::Defined;
 use crate::display::RunDisplay;
 use crate::exit::ExitCode;
-use crate::folders::FoldersError;
 use crate::granted::{Granted, Grants, withheld};
 use crate::known_warnings::warn_once;
 use crate::load_config;
@@ -167,7 +166,8 @@ impl Startup {
         }
         let grants = self.grants();
         limit_options(&mut chosen.llm.options, &grants);
-        let permissions = RunPermissions::of(config, &self.sources)?;
+        let project = Arc::new(ProjectSettings::find(config, &self.sources)?);
+        let permissions = RunPermissions::of_project(config, &self.sources, Arc::clone(&project));
         let workdir = self.workdir(&permissions)?;
         let commands = Commands::of(config, &self.sources).with_folders_of(&workdir);
         let setup = Setup {
@@ -177,7 +177,7 @@ impl Startup {
             capabilities: chosen.capabilities,
             workdir,
             folders: self.folder_instructions(agent, &permissions),
-            mcp: self.mcp(&commands.clone().denying(&permissions.policy()))?,
+            mcp: self.mcp(&project, &commands.clone().denying(&permissions.policy())),
             commands,
             permissions,
             on_ask: agent.on_ask.into(),
@@ -185,7 +185,7 @@ impl Startup {
             asks_about_cost: false,
             system_prompt: self.system_prompt(),
             applied: self.applied.clone(),
-            own: self.own()?,
+            own: self.own(&project)?,
             project: self.project(agent),
             session_budget: SessionBudget::of(&config.limits.session),
             tools: agent.tools.clone(),
@@ -196,7 +196,7 @@ impl Startup {
             checks: AnswerChecks::default(),
             loaded: LoadedParts::default(),
         };
-        let loaded = self.loaded(&setup)?;
+        let loaded = self.loaded(&setup, &project);
         let setup = Setup { loaded, ..setup };
         // Settings are checked before anything begins.
         setup.check_capabilities(&config.capabilities).map_err(AgentError::Capability)?;
@@ -216,12 +216,11 @@ impl Startup {
     }
 
     /// Prepares the servers that may be started.
-    fn mcp(&self, commands: &Commands) -> Result<McpServers, FoldersError> {
-        let project = ProjectSettings::find(&self.config, &self.sources)?;
-        let found = ConfiguredServers::find(&self.config, &self.sources, &project);
+    fn mcp(&self, project: &ProjectSettings, commands: &Commands) -> McpServers {
+        let found = ConfiguredServers::find(&self.config, &self.sources, project);
         found.tell_warnings();
         let agent = self.applied.as_ref().map(|it| &*it.definition);
-        Ok(McpServers::of(&found, agent, &self.config, &self.sources, commands))
+        McpServers::of(&found, agent, &self.config, &self.sources, commands)
     }
 
     fn grants(&self) -> Grants {

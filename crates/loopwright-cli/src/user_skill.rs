@@ -157,8 +157,7 @@ impl Invocation<'_> {
 
     /// Returns `true` if the agent can load a skill of this name: it has the skill and the tool, and no rule denies the call.
     async fn can_load(&self, name: &str) -> bool {
-        let defined = self.setup.applied.as_ref().map(|it| &it.defined);
-        let defined = defined.or(self.setup.own.as_ref());
+        let defined = self.setup.defined();
         let has = |skills: &SkillLibrary| skills.contains(name);
         if !defined.is_some_and(|it| has(&it.skills)) {
             return false;

@@ -53,6 +53,17 @@ fn hooks_of_a_skill_run_from_its_loading_to_its_end() {
 }
 
 #[test]
+fn hooks_of_a_skill_that_is_still_active_run_in_a_continued_run() {
+    let world = skill(World::new(), "");
+    let loading = vec![load(&json!({ "skill_name": "careful" })), streamed("Loaded.", "stop")];
+    let (done, none) = blocked(&world, &["Go."], loading);
+    assert_eq!((done.status, none), (0, vec![]), "{}", done.stderr);
+    let steps = vec![remove(), streamed("Done.", "stop")];
+    let (done, continued) = blocked(&world, &["--continue", "Go."], steps);
+    assert_eq!(continued, [true], "{}", done.stderr);
+}
+
+#[test]
 fn hooks_of_a_skill_that_the_user_invokes_run_in_that_turn() {
     let world = skill(World::new(), "");
     let steps = || vec![remove(), streamed("Done.", "stop")];

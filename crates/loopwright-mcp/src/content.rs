@@ -16,9 +16,6 @@ const MAX_TEXT: usize = 400_000;
 /// Base64 characters of a picture that the model is shown: 5 MiB.
 const MAX_IMAGE: usize = 7 << 20;
 
-/// The most pixels of an edge that providers accept.
-const MAX_EDGE: u32 = 8_000;
-
 /// Pictures, files and recordings of one result.
 const MAX_IMAGES: usize = 20;
 
@@ -149,17 +146,18 @@ impl Writer {
         }
         let picture = BASE64_STANDARD.decode(&data).map_err(|error| error.to_string());
         let picture = picture.and_then(|it| Picture::of(&it).map_err(|error| error.to_string()));
-        let size = picture.as_ref().ok().and_then(|it| it.pixels);
-        match (picture, size) {
-            (Ok(_), Some((width, height))) if width.max(height) > MAX_EDGE => {
+        match picture {
+            Ok(Picture { pixels: Some((width, height)), .. })
+                if width.max(height) > Picture::MAX_EDGE =>
+            {
                 let reason = format!("it has {width}×{height} pixels, which are too many");
                 self.omitted_because("image", mime, &data, &reason);
             }
-            (Ok(picture), _) => {
+            Ok(picture) => {
                 self.images += 1;
                 self.parts.push(Part::image(picture.mime, data));
             }
-            (Err(reason), _) => self.omitted_because("image", mime, &data, &reason),
+            Err(reason) => self.omitted_because("image", mime, &data, &reason),
         }
     }
 

@@ -75,6 +75,9 @@ impl fmt::Display for PictureFormat {
 }
 
 impl Picture {
+    /// The largest edge in pixels that providers accept.
+    pub const MAX_EDGE: u32 = 8_000;
+
     /// Looks at the bytes of a picture, without decoding it.
     ///
     /// # Errors

@@ -156,8 +156,8 @@ impl Sandbox for BackendSandbox {
                 };
                 let error = std::io::Error::from_raw_os_error(errno);
                 Err(SandboxError::Policy(format!(
-                    "`{program}` cannot start ({error}): `{}` is hidden from commands, and programs need it; take it \
-                        off the hidden paths (`sandbox.hide`, also of the project)",
+                    "`{program}` cannot start ({error}): `{}` is hidden from commands, and programs need it; remove it \
+                        from the hidden paths (`sandbox.hide`, including the project's)",
                     path.display()
                 )))
             }

@@ -333,7 +333,7 @@ impl SandboxPolicy {
     /// which changes are harmless, such as most git settings.
     pub fn screen(&self, screen: Screen) -> Screen {
         let is_standard = |path: &&PathBuf| PROTECTED_PATHS.iter().any(|known| ***path == **known);
-        let followed = self.clone().with_links_followed();
+        let followed = self.clone().with_protected_links_followed();
         let beyond = followed.protected.iter().filter(|path| !is_standard(path));
         let screen = beyond.fold(screen, Screen::refuse);
         self.read_paths.iter().fold(screen, Screen::reach)

@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 
 pub use self::caches::Caches;
 
-use self::known::{Known, SYSTEM};
+use self::known::Known;
 use crate::policy::SandboxPolicy;
+use crate::withheld::SYSTEM;
 
 /// The user's toolchains that commands may use.
 ///

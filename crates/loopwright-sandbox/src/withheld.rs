@@ -11,8 +11,8 @@ use crate::policy::{SandboxPolicy, Withheld};
 const MAX_LINKS: usize = 40;
 
 /// Folders with the programs and libraries of the system, which every command sees.
-const SYSTEM: [&str; 9] =
-    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/etc"];
+pub(crate) const SYSTEM: [&str; 8] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
 
 /// Files that programs need to start, on one system or another.
 const NEEDED: [&str; 6] = [
@@ -26,7 +26,7 @@ const NEEDED: [&str; 6] = [
 
 /// Returns `true` if a path is in a folder of the system that every command sees.
 pub fn is_system_path(path: &Path) -> bool {
-    SYSTEM.iter().any(|it| path.starts_with(it))
+    SYSTEM.iter().chain(&["/etc"]).any(|it| path.starts_with(it))
 }
 
 /// A path without links, and the links on the way to it.
@@ -108,14 +108,19 @@ impl SandboxPolicy {
     pub fn with_links_followed(mut self) -> Self {
         let hidden = self.hidden.iter().map(|it| ResolvedPath::of(&self.workdir.join(it)).real);
         let hidden: Vec<PathBuf> = hidden.collect();
-        let protected = self.protected.iter().filter(|it| it.is_absolute());
-        let protected: Vec<PathBuf> =
-            protected.flat_map(|it| ResolvedPath::of(it).into_all()).collect();
         for path in hidden {
             if !self.hidden.iter().any(|it| self.workdir.join(it) == path) {
                 self.hidden.push(path);
             }
         }
+        self.with_protected_links_followed()
+    }
+
+    /// Adds to absolute protected paths what they lead to now, and the links on the way.
+    pub(crate) fn with_protected_links_followed(mut self) -> Self {
+        let protected = self.protected.iter().filter(|it| it.is_absolute());
+        let protected: Vec<PathBuf> =
+            protected.flat_map(|it| ResolvedPath::of(it).into_all()).collect();
         for path in protected {
             if !self.protected.contains(&path) {
                 self.protected.push(path);

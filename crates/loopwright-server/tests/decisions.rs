@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use loopwright_core::{ApprovalRequest, CallableHook, ExternalTool, Interceptor, ToolDecision};
 use loopwright_server::Role;
+use loopwright_sessions::{JobQuery, JobStatus, SessionStore as _};
 use loopwright_testing::{FakeModel, MockTool, ModelDriver, ScenarioStep, test_loop};
 use serde_json::{Value, json};
 
@@ -51,6 +52,10 @@ async fn a_call_is_denied_on_the_page_and_the_run_stops() {
         answered(&world, &path, &[("decision", "stop"), ("reason", "fraud")]).await;
     assert_eq!((status.as_str(), refund.calls()), ("stopped", Vec::<Value>::new()), "{messages}");
     assert!(messages.contains("fraud"), "{messages}");
+    // The job that waited has continued, and is the only one.
+    let jobs = world.store.jobs().unwrap().records(&JobQuery::last(9)).await.unwrap();
+    let statuses: Vec<JobStatus> = jobs.iter().map(|it| it.status).collect();
+    assert_eq!(statuses, [JobStatus::Stopped]);
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use crate::{
     error::SessionError,
     id::SessionId,
     session::AgentSession,
-    store::{LoadedSession, SessionStore, StoreError},
+    store::{SessionStore, StoreError},
 };
 
 /// The limits of a [`SessionCache`].
@@ -225,8 +225,7 @@ impl io::Write for Size {
 }
 
 async fn loaded(store: &dyn SessionStore, id: &SessionId) -> Result<KeptSession, SessionError> {
-    let loaded = store.load(id).await?;
-    let loaded: LoadedSession = loaded.ok_or_else(|| StoreError::NotFound(id.clone()))?;
+    let loaded = store.load(id).await?.ok_or_else(|| StoreError::NotFound(id.clone()))?;
     let end = HistoryEnd::of(&loaded.changes);
     Ok(KeptSession { session: AgentSession::from_loaded(loaded)?, end })
 }

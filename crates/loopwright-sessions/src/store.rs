@@ -527,7 +527,7 @@ pub enum ControlMessage {
     SendMessage(Message),
     /// Stop after the step.
     ///
-    /// The step that is under way ends, and no other one begins, not even the first of a run. If that step is the answer,
+    /// The current step ends, and no other step starts, not even the first of a run. If that step is the answer,
     /// the run is completed. A run looks for requests twice a second: steps that end before it does are not prevented.
     Stop,
     /// Stop now, in the middle of the step.

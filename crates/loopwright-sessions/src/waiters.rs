@@ -205,7 +205,7 @@ pub trait ForeignWrites {
     fn position(&self) -> impl Future<Output = Option<u64>> + Send;
 }
 
-/// Knows nothing of other processes.
+/// Detects no writes of other processes.
 struct Unknown;
 
 impl ForeignWrites for Unknown {

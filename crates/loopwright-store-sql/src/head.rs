@@ -122,7 +122,7 @@ impl SessionRow {
             let values: Vec<_> = repeated.copied().collect();
             for mut row in transaction.rows(&sql, &values).await? {
                 let values = row.0.split_off(BESIDE_WIDTH + WIDTH);
-                let id = session_id(Row(row.0.clone()).text(BESIDE_WIDTH)?)?;
+                let id = session_id(Row(vec![row.0[BESIDE_WIDTH].clone()]).text(0)?)?;
                 if let Some(row) = Self::read(&id, row)? {
                     found.insert(id, (row.key, values));
                 }

@@ -15,7 +15,7 @@ use crate::{
     database::{LogNotification, Transaction},
     error::Failure,
     head::SessionRow,
-    row::{Cell, Row, values},
+    row::{Cell, Row, Value, values},
 };
 
 /// The polling interval of log entries while notifications are unavailable.
@@ -129,9 +129,9 @@ async fn insert(transaction: &mut dyn Transaction, rows: &[NewRow<'_>]) -> Resul
     let mut rest = rows;
     while !rest.is_empty() {
         let (added, later) = rest.split_at(fitting(rest));
-        let values = added
-            .iter()
-            .flat_map(|it| values![it.key, it.log.as_str(), it.number, it.body].to_vec());
+        let values = added.iter().flat_map(|it| {
+            [Value::from(it.key), it.log.as_str().into(), it.number.into(), it.body.into()]
+        });
         let (sql, values) = (insertion(added.len()), values.collect::<Vec<_>>());
         if later.is_empty() {
             transaction.run_later(&sql, &values).await?;

@@ -85,10 +85,7 @@ fn reason(said: Said, path: &Path, policy: &SandboxPolicy) -> Option<String> {
     if may_be_hidden && policy.withheld(path) == Some(Withheld::Hidden) {
         return Some(format!("`{}` is hidden in the sandbox", in_folder.unwrap_or(path).display()));
     }
-    if in_folder.is_some() {
-        return None;
-    }
-    if may_write {
+    if in_folder.is_some() || may_write {
         return None;
     }
     if may_read || is_system_path(path) {

@@ -70,13 +70,14 @@ impl Needs {
         let hosts = args.network.iter().map(|text| host(text)).collect::<Result<Vec<_>, _>>()?;
         let network = policy.network.clone().with_domains(hosts);
         let mut policy = policy.with_network(network);
+        let followed = policy.clone().with_links_followed();
         for text in &args.read {
-            let path = path(text, home.as_deref(), &policy, &[Withheld::Hidden])?;
+            let path = path(text, home.as_deref(), &followed, &[Withheld::Hidden])?;
             policy = path.into_iter().fold(policy, SandboxPolicy::read);
         }
         for text in &args.write {
             let withheld = [Withheld::Hidden, Withheld::Protected];
-            let path = path(text, home.as_deref(), &policy, &withheld)?;
+            let path = path(text, home.as_deref(), &followed, &withheld)?;
             policy = path.into_iter().fold(policy, SandboxPolicy::write);
         }
         Ok(policy)
@@ -106,7 +107,7 @@ fn host(text: &str) -> Result<AllowedDomain, BashError> {
     })
 }
 
-/// Returns the path that a text names, or `None` if the command has it anyway.
+/// Returns the path that a text names, or `None` if the command has it anyway. The links of `policy` are followed.
 fn path(
     text: &str,
     home: Option<&Path>,
@@ -134,8 +135,7 @@ fn path(
             "`{text}` is the whole file system; name the folders that the command needs"
         )));
     }
-    let followed = policy.clone().with_links_followed();
-    if let Some(withheld) = followed.withheld(&path).filter(|it| refused.contains(it)) {
+    if let Some(withheld) = policy.withheld(&path).filter(|it| refused.contains(it)) {
         let how = match withheld {
             Withheld::Hidden => "read",
             Withheld::Protected => "change",

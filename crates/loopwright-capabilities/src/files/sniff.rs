@@ -1,5 +1,7 @@
 //! Detection of file types by their first bytes.
 
+use loopwright_core::messages::PictureFormat;
+
 /// How many bytes are looked at.
 pub(super) const WINDOW: usize = 8 << 10;
 
@@ -20,12 +22,11 @@ pub(super) enum Kind {
 pub(super) fn kind(head: &[u8]) -> Kind {
     const SHELL: &str = "inspect it with a command that supports this format";
     let begins = |magic: &[u8]| head.starts_with(magic);
+    if let Some(format) = PictureFormat::of(head) {
+        return Kind::Image(format.mime());
+    }
     match head {
         [] => Kind::Empty,
-        _ if begins(b"\x89PNG\r\n\x1a\n") => Kind::Image("image/png"),
-        _ if begins(b"\xFF\xD8\xFF") => Kind::Image("image/jpeg"),
-        _ if begins(b"GIF87a") || begins(b"GIF89a") => Kind::Image("image/gif"),
-        _ if begins(b"RIFF") && head.get(8..12) == Some(b"WEBP") => Kind::Image("image/webp"),
         _ if begins(b"\xFF\xFE") || begins(b"\xFE\xFF") => {
             Kind::Binary("UTF-16", "convert it to UTF-8 with a command such as `iconv`")
         }

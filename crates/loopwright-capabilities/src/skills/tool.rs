@@ -216,7 +216,6 @@ impl LoadSkill {
         output.map_err(SkillError::State)
     }
 
-    /// Returns the agent that a skill starts; `None` if it is loaded into the conversation.
     /// Returns the agent that carries a skill out, and remembers it for the call. Blocks while it reads.
     fn declare(&self, name: &str) -> Option<StartedAgent> {
         let skill = self.library.get(name)?;
@@ -225,6 +224,7 @@ impl LoadSkill {
         agent
     }
 
+    /// Returns the agent that a skill starts; `None` if it is loaded into the conversation.
     fn agent_of(&self, skill: &Skill) -> Option<StartedAgent> {
         let forks = skill.info.context == SkillContext::Fork;
         forks.then(|| started(skill, self.agents.as_deref()))

@@ -204,13 +204,13 @@ fn describe(definitions: &[Arc<AgentDefinition>]) -> String {
         };
         let but = it.tools_deny.iter().collect::<Vec<_>>().join(", ");
         let but = if but.is_empty() { but } else { format!("; not {but}") };
-        // Writing to a string does not fail.
         let place = match (it.background, it.isolation.is_some()) {
             (false, false) => "",
             (true, false) => "; in the background",
             (false, true) => "; in its own copy of the files",
             (true, true) => "; in the background, in its own copy of the files",
         };
+        // Writing to a string does not fail.
         let _written =
             write!(text, "\n- {}: {} (tools: {tools}{but}{place})", it.name, it.description);
     }

@@ -5,7 +5,6 @@ use std::pin::pin;
 use tokio_util::sync::CancellationToken;
 
 use super::command::NamedSkill;
-use super::place::Place;
 use super::view::unknown;
 use super::{ChatSession, Said};
 use crate::console;
@@ -34,13 +33,13 @@ impl ChatSession<'_> {
             None => return self.use_prompt(named, input).await,
         };
         let usual = self.conversation.setup.llm.clone();
-        let Place { config, sources } = self.place.clone();
+        let (config, sources) = (&self.place.config, &self.place.sources);
         if let Some(llm) = invoked.llm {
-            self.conversation.setup.use_model(llm, &config, &sources);
+            self.conversation.setup.use_model(llm, config, sources);
         }
         let Invoked { text, mentions: typed, skill, .. } = invoked;
         let ends = self.say(Some(Said { text, typed, skill }), input).await;
-        self.conversation.setup.use_model(usual, &config, &sources);
+        self.conversation.setup.use_model(usual, &self.place.config, &self.place.sources);
         ends
     }
 

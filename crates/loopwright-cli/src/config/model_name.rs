@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loopwright_models::{ModelCatalog, Providers};
+use loopwright_models::Providers;
 
 use super::keys::closest;
 use super::value::SettingValue;
@@ -64,12 +64,6 @@ impl SettingValue for ModelName {
     }
 }
 
-impl From<ModelRef> for ModelName {
-    fn from(model: ModelRef) -> Self {
-        Self::Full(model)
-    }
-}
-
 impl ModelName {
     /// Returns the model. A short name stands for the alias of that name, then for a model of another program, and then
     /// for a known model; of several providers, for that of the first one whose key is set, or else that is configured.
@@ -119,13 +113,9 @@ fn similar<'a>(
     providers: &Providers,
 ) -> Option<String> {
     let short = SHORT.iter().map(|it| it.0).chain(aliases.map(String::as_str));
-    let models = |catalog: &ModelCatalog| -> Vec<String> {
-        let of = providers.names().flat_map(|it| catalog.models(it));
-        of.map(|(name, _)| name.to_owned()).collect()
-    };
-    let models = models(providers.catalog());
+    let models = providers.names().flat_map(|it| providers.catalog().models(it));
     let mut known: Vec<&str> = short.collect();
-    known.extend(models.iter().map(String::as_str));
+    known.extend(models.map(|(name, _)| name));
     closest(name, &known).map(str::to_owned)
 }
 
@@ -157,6 +147,8 @@ pub(super) fn resolved(
 
 #[cfg(test)]
 mod tests {
+    use loopwright_models::ModelCatalog;
+
     use super::super::Origin;
     use super::*;
 

@@ -10,7 +10,7 @@ use anstyle::Style;
 
 const FAINT: Style = Style::new().dimmed();
 
-/// What turns.
+/// The frames of the spinner.
 const GLYPHS: [char; 8] = ['⠁', '⠂', '⠄', '⡀', '⢀', '⠠', '⠐', '⠈'];
 
 /// Takes the line away, and what is below it.

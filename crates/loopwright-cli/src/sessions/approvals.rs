@@ -126,7 +126,7 @@ impl Waiting {
             let agents: String = call.agents.iter().flat_map(|it| [it, " › "]).collect();
             let asked = summary(&call.arguments.to_string(), WIDTH);
             let question = single_line(&call.question, WIDTH);
-            let deadline = call.expires_at.map(|at| {
+            let deadline = call.deadline.map(|at| {
                 format!(", {} left", format_duration(Duration::from_secs(at.since(now).as_secs())))
             });
             let deadline = deadline.unwrap_or_default();

@@ -14,7 +14,6 @@ use crate::claude_settings::shared_settings;
 use crate::config::Discovery;
 use crate::console;
 use crate::definitions::Defined;
-use crate::folders::FoldersError;
 use crate::loaded::LoadedParts;
 use crate::mcp_servers::user_file;
 use crate::model;
@@ -24,33 +23,34 @@ use crate::project_settings::ProjectSettings;
 
 impl Startup {
     /// Finds what the program's own agent may use: skills of a project only if the user trusts it.
-    pub(super) fn own(&self) -> Result<Option<Defined>, StartError> {
+    pub(super) fn own(&self, project: &ProjectSettings) -> Result<Option<Defined>, StartError> {
         if self.applied.is_some() {
             return Ok(None);
         }
         let providers = model::providers(&self.config, &self.sources)?;
-        let defined = Defined::find(&self.config, &self.sources, &providers)
-            .with_settings(&self.config, &self.sources);
-        let project = ProjectSettings::find(&self.config, &self.sources)?;
+        let defined = Defined::find(&self.config, &self.sources, &providers).with_settings_of(
+            &self.config,
+            &self.sources,
+            Some(project),
+        );
         let is_trusted = project.is_trusted();
         Ok(Some(if is_trusted { defined } else { defined.without_project_skills(&self.sources) }))
     }
 
     /// Lists what was found for an agent.
-    pub(super) fn loaded(&self, setup: &Setup) -> Result<LoadedParts, FoldersError> {
+    pub(super) fn loaded(&self, setup: &Setup, project: &ProjectSettings) -> LoadedParts {
         let (config, sources) = (&self.config, &self.sources);
-        let project = ProjectSettings::find(config, sources)?;
         let hooks = sources.own_directory().map(|it| it.join(HOOKS));
         let shared = shared_settings(sources).into_iter().map(|it| it.path);
         let own = hooks.into_iter().chain(user_file(sources)).chain(shared);
         let own = own.filter(|it| it.is_file());
-        let defined = setup.own.as_ref().or(setup.applied.as_ref().map(|it| &it.defined));
+        let defined = setup.defined();
         let agents = defined.map(|it| it.agents.all()).unwrap_or_default();
         let policy = setup.permissions.policy();
         let skills = defined.map(|it| it.skills.list(SkillAudience::Models)).unwrap_or_default();
         let skills = skills.iter().filter(|it| policy.denies_skill(it.name()).is_none());
         let servers = setup.mcp.clients().iter();
-        Ok(LoadedParts {
+        LoadedParts {
             folders: setup.workdir.folders().map(Path::to_path_buf).collect(),
             config: config.user_file.iter().map(|it| it.to_path_buf()).chain(own).collect(),
             project: project.paths().map(Path::to_path_buf).collect(),
@@ -60,7 +60,7 @@ impl Startup {
             skills: skills.map(|it| it.name().to_owned()).collect(),
             mcp_servers: servers.map(|it| it.server().name.clone()).collect(),
             hooks: setup.all_hooks().count(),
-        })
+        }
     }
 
     /// Returns what folders of the project tell agents that use their files. Files that rules deny, or that are no part of the

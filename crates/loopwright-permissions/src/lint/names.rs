@@ -44,9 +44,7 @@ impl Policy {
         findings.sort_by(|a, b| (&a.rule.file, a.rule.line).cmp(&(&b.rule.file, b.rule.line)));
         findings
     }
-}
 
-impl Policy {
     /// Returns warnings about deny and ask rules for unknown tools, which may restrict nothing. `known` returns
     /// `true` for further tools of the program. Tools of MCP servers are never reported.
     ///

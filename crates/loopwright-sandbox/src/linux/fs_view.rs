@@ -10,10 +10,7 @@ use super::covers::{self, Covers};
 use crate::home::cache_place;
 use crate::job::{LaunchRequest, Refusal};
 use crate::policy::{Backend, BroadPaths, SandboxPolicy, Withheld, WorkdirAccess};
-
-/// Folders with the programs and libraries of the system.
-const SYSTEM: [&str; 8] =
-    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
+use crate::withheld::SYSTEM;
 
 /// The parts of `/etc` that programs need. Commands do not see the rest.
 const ETC: [&str; 41] = [
@@ -240,7 +237,7 @@ fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy
             Err(_) => hidden.push(path),
         }
     }
-    let policy = SandboxPolicy { hidden, ..policy.clone().with_links_followed() };
+    let policy = SandboxPolicy { hidden, ..policy.clone().with_protected_links_followed() };
     if policy.withheld(workdir) == Some(Withheld::Hidden) {
         return Err(Refusal::Policy(format!(
             "commands cannot run in {}: `{}` is hidden from them; choose another folder, or remove it from the \

@@ -7,10 +7,6 @@ use std::path::{Path, PathBuf};
 use super::maven::{MAVEN, REPOSITORY};
 use crate::environment::holds_password;
 
-/// Folders that every command sees.
-pub(super) const SYSTEM: [&str; 8] =
-    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
-
 /// Variables that choose a version, or that a build depends on: with other values than the user's, everything that the
 /// user has built would be built again, or differently.
 const SETTINGS: &[&str] = &[

@@ -16,7 +16,7 @@ const LOOKS: Duration = Duration::from_millis(50);
 /// How old an answer may be while the connection is in use.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// What is known of the writes of other processes.
+/// The known writes of other processes.
 ///
 /// SQLite keeps a number in each connection that changes when another connection has written. Only one connection of this
 /// process writes, so that its number changes when another process has.

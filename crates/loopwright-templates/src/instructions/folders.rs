@@ -78,18 +78,16 @@ impl FolderInstructions {
 
     /// Returns the folders of a file that have instructions of their own, the outermost first: those of the project that
     /// are not above the working directory.
-    fn folders(&self, file: &Path) -> Vec<PathBuf> {
+    fn folders(&self, root: &Path, file: &Path) -> Vec<PathBuf> {
         let real = |path: &Path| path.canonicalize().ok();
-        let (Some(root), Some(workdir)) = (real(&self.root), real(&self.workdir)) else {
-            return Vec::new();
-        };
+        let Some(workdir) = real(&self.workdir) else { return Vec::new() };
         let Some(folder) = workdir.join(file).parent().and_then(real) else { return Vec::new() };
         let is_foreign = |it: &Path| {
-            let below = it.strip_prefix(&root).unwrap_or(it);
+            let below = it.strip_prefix(root).unwrap_or(it);
             let is_named = below.iter().any(|name| FOREIGN.iter().any(|known| name == *known));
             is_named || below.starts_with(WORKTREES)
         };
-        let within = folder.ancestors().take_while(|it| it.starts_with(&root));
+        let within = folder.ancestors().take_while(|it| it.starts_with(root));
         let own = within.filter(|it| !workdir.starts_with(it) && !is_foreign(it));
         let mut folders: Vec<PathBuf> = own.map(Path::to_path_buf).collect();
         folders.reverse();
@@ -100,9 +98,9 @@ impl FolderInstructions {
     /// that the agent does not know. Blocks.
     fn read(&self, file: &Path, known: &BTreeSet<String>) -> Vec<(String, Option<String>)> {
         let mut all = Vec::new();
-        let root = self.root.canonicalize().unwrap_or_else(|_| self.root.clone());
+        let Ok(root) = self.root.canonicalize() else { return Vec::new() };
         let own = self.workdir.join(file).canonicalize().ok();
-        for folder in self.folders(file) {
+        for folder in self.folders(&root, file) {
             let name = folder.strip_prefix(&root).unwrap_or(&folder).display().to_string();
             if known.contains(&name) {
                 continue;
@@ -166,8 +164,8 @@ impl Hook for FolderInstructions {
         };
         let mut known = state.get(&RECEIVED).unwrap_or_default();
         known.extend(self.lock().get(execution.id()).into_iter().flatten().cloned());
-        let (folders, before) = (self.clone(), known);
-        let read = move || folders.read(&file, &before);
+        let folders = self.clone();
+        let read = move || folders.read(&file, &known);
         let found = match Handle::try_current() {
             Ok(runtime) => runtime.spawn_blocking(read).await?,
             Err(_) => read(),

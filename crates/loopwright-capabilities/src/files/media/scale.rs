@@ -7,13 +7,10 @@ use image::{
     DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits, imageops::FilterType,
 };
 
-use super::{FittingPicture, MediaLimits};
+use super::{FittingPicture, MediaLimits, Picture};
 
 /// The most memory that a picture may take while it is decoded.
 const MAX_MEMORY: u64 = 512 << 20;
-
-/// The most pixels of an edge that providers accept.
-const MAX_EDGE: u32 = 8_000;
 
 /// How good a JPEG is that a picture is made into, of 100.
 const QUALITY: u8 = 85;
@@ -33,7 +30,7 @@ pub(super) fn fitting(
         return Some(FittingPicture { mime, bytes, scaled: None });
     }
     let scaled = scaled(&bytes, limits);
-    let passes = has_room && edge.is_none_or(|edge| edge <= MAX_EDGE);
+    let passes = has_room && edge.is_none_or(|edge| edge <= Picture::MAX_EDGE);
     scaled.or(passes.then_some(FittingPicture { mime, bytes, scaled: None }))
 }
 

@@ -243,10 +243,9 @@ impl Run {
                     Some(pause) => match self.options.on_ask.refuse_pause(&acting, index, &pause) {
                         None => self.pause_call(index, *pause, ended.spend),
                         Some(refused) => {
-                            let ended = FinishedCall { pause: None, ..ended };
-                            let (outcome, signal) = (refused.outcome, refused.signal);
-                            let by = refused.blocked_by;
-                            let ended = FinishedCall { outcome, signal, blocked_by: by, ..ended };
+                            let FinishedCall { outcome, signal, blocked_by, .. } = refused;
+                            let ended =
+                                FinishedCall { outcome, signal, blocked_by, pause: None, ..ended };
                             self.complete_call(&acting, index, ended);
                         }
                     },
