@@ -53,14 +53,16 @@ fn hooks_of_a_skill_run_from_its_loading_to_its_end() {
 }
 
 #[test]
-fn hooks_of_a_skill_that_is_still_active_run_in_a_continued_run() {
+fn hooks_of_an_active_skill_run_in_the_run_that_resumes_its_execution_and_end_with_it() {
     let world = skill(World::new(), "");
-    let loading = vec![load(&json!({ "skill_name": "careful" })), streamed("Loaded.", "stop")];
-    let (done, none) = blocked(&world, &["Go."], loading);
-    assert_eq!((done.status, none), (0, vec![]), "{}", done.stderr);
-    let steps = vec![remove(), streamed("Done.", "stop")];
-    let (done, continued) = blocked(&world, &["--continue", "Go."], steps);
-    assert_eq!(continued, [true], "{}", done.stderr);
+    let loading = vec![load(&json!({ "skill_name": "careful" }))];
+    let (limited, none) = blocked(&world, &["--max-steps", "1", "Go."], loading);
+    assert_eq!((limited.status, none), (6, vec![]), "{}", limited.stderr);
+    let steps = || vec![remove(), streamed("Done.", "stop")];
+    let (resumed, first) = blocked(&world, &["--continue"], steps());
+    assert_eq!(first, [true], "{}", resumed.stderr);
+    let (next, both) = blocked(&world, &["--continue", "Go."], steps());
+    assert_eq!(both, [true, false], "{}", next.stderr);
 }
 
 #[test]
