@@ -413,7 +413,7 @@ pub(crate) fn hooks(
     for file in shared {
         let (hooks, odd) = command_hooks::read(&file.path, &file.text);
         match used {
-            Some(_) => {
+            Some(true) => {
                 all.extend(hooks);
                 warnings.extend(odd);
             }
@@ -421,7 +421,7 @@ pub(crate) fn hooks(
                 let count = count(hooks.len() as u64, "hook");
                 warnings.push(format!("{}: {count} ignored: {UNSET}", file.path.display()));
             }
-            None => {}
+            None | Some(false) => {}
         }
     }
     for (_, path, text) in project.claude() {
