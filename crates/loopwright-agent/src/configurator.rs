@@ -256,7 +256,7 @@ impl PromptChannel {
         self.place(order, name.into(), Fragment::Fixed(text.into()), Audience::Agent);
     }
 
-    /// Adds instructions as [`add`](Self::add) does, also for sub-agents of the agent.
+    /// Adds instructions as [`add`](Self::add) does, and passes them on to the agent's sub-agents.
     pub fn share(&mut self, order: i16, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
         self.place(order, name.into(), Fragment::Fixed(text.into()), Audience::Subagents);
     }

@@ -307,7 +307,7 @@ impl Setup {
         capability_settings::check(settings, registry.names())
     }
 
-    /// Selects the model of the next turns, with its context window and what it can do.
+    /// Selects the model from the next turn on, with its context window and what it can do.
     pub(crate) fn use_model(&mut self, llm: LlmConfig, config: &Config, sources: &ConfigSources) {
         if self.llm.provider != llm.provider || self.llm.model != llm.model {
             (self.context_window, self.capabilities) = model::facts(&llm, config, sources);

@@ -98,7 +98,7 @@ pub(crate) struct LineEditor {
     prompt: Question,
     /// Ends the question that is open.
     expired: Arc<AtomicBool>,
-    /// Whether the terminal marks pasted texts, also while the agent works.
+    /// Whether the terminal marks pasted texts, even while the agent works.
     marks_pastes: bool,
     /// Is there while no key is lost between two prompts. The editor is dropped before it.
     mode: Option<KeyMode>,

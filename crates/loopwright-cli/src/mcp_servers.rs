@@ -188,8 +188,8 @@ impl ConfiguredServers {
         if untrusted > 0 {
             let ignored = count(untrusted as u64, "MCP server");
             console::warn(&format!(
-                "this project is not trusted, so {ignored} cannot be used; review with `loopwright \
-                    mcp list`, then trust the project with `loopwright trust`"
+                "this project is not trusted, so {ignored} cannot be used; review its servers \
+                    with `loopwright mcp list`, then trust the project with `loopwright trust`"
             ));
         }
     }

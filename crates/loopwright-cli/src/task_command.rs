@@ -1,4 +1,4 @@
-//! `/tasks`: background commands and sub-agents, also while the agent works.
+//! `/tasks`: background commands and sub-agents, even while the agent works.
 
 use async_trait::async_trait;
 use loopwright_capabilities::background::{BackgroundTask, BackgroundTasks};

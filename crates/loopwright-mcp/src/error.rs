@@ -60,7 +60,7 @@ pub enum McpError {
         challenge: Option<String>,
     },
     /// A login failed.
-    #[error("login at MCP server `{server}` failed: {reason}")]
+    #[error("login to MCP server `{server}` failed: {reason}")]
     Login {
         /// The server.
         server: String,

@@ -170,7 +170,7 @@ pub(crate) async fn fork(
     Ok(store.create(NewSession { header: &header, definition, changes: &[] }).await?)
 }
 
-/// Returns `true` if sub-agents worked for a session, also if all of their sessions were deleted.
+/// Returns `true` if sub-agents worked for a session, even if all of their sessions were deleted.
 async fn has_subagents(store: &dyn SessionStore, id: &SessionId) -> Result<bool, StoreError> {
     for status in [None, Some(SessionStatus::Deleted)] {
         let kinship = SessionRelation::ChildOf(id.clone());

@@ -93,7 +93,7 @@ pub(crate) async fn push_all(
         if row.maybe_int(1)?.is_none() {
             ready.push(number);
         }
-        let is_no = |_| Failure::Form(format!("a job has the number {number}"));
+        let is_no = |_| Failure::Form(format!("a job has the invalid number {number}"));
         pushed.push(Some((key, u64::try_from(number).map_err(is_no)?)));
     }
     claiming::enter(transaction, &ready, clock).await?;

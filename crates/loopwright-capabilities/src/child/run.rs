@@ -1,4 +1,4 @@
-//! Runs of a sub-agent, also after an interruption.
+//! Runs of a sub-agent, including after an interruption.
 
 use std::sync::Arc;
 

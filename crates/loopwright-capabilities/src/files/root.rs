@@ -176,7 +176,7 @@ impl WorkspaceRoot {
     }
 
     /// Adds a folder outside the directory: the same rules and protections hold in it. The paths of
-    /// its files are absolute, also in what tools report and journals record. A folder that does
+    /// its files are absolute, even in what tools report and journals record. A folder that does
     /// not exist fails on first use, as the directory does.
     pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
         self.with(|it| it.folders.push(folder.into()))

@@ -41,7 +41,7 @@ pub(super) fn model(names: &[String], current: &str) -> Value {
     let options: Vec<Value> = names.iter().map(|it| json!({"value": it, "name": it})).collect();
     json!({
         "id": MODEL, "name": "Model", "category": "model", "type": "select",
-        "description": "The model of the next turns", "currentValue": current, "options": options,
+        "description": "The model, from the next turn on", "currentValue": current, "options": options,
     })
 }
 
@@ -52,7 +52,7 @@ pub(super) fn effort(current: Effort) -> Value {
         EFFORTS.iter().map(|(value, name, _)| json!({"value": value, "name": name})).collect();
     json!({
         "id": EFFORT, "name": "Reasoning effort", "category": "thought_level", "type": "select",
-        "description": "How much the model reasons in the next turns", "currentValue": value,
+        "description": "How much the model reasons, from the next turn on", "currentValue": value,
         "options": options,
     })
 }

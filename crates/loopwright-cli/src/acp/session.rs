@@ -223,7 +223,7 @@ impl EditorSession {
         Ok(())
     }
 
-    /// Changes the permission mode, also of the turn under way.
+    /// Changes the permission mode, including that of the current turn.
     ///
     /// # Errors
     ///

@@ -112,7 +112,7 @@ pub struct PermissionArgs {
     pub shadow: Option<ShadowFile>,
 }
 
-/// What a call does that needs approval.
+/// What happens to a call that needs approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OnAskArg {
     /// The run pauses and ends with exit code 9

@@ -29,7 +29,7 @@ pub(super) fn effort(text: &str) -> Result<ReasoningEffort, String> {
     }
 }
 
-/// Parses names of tools, which commas or blanks separate.
+/// Parses tool names separated by commas or blanks.
 pub(super) fn tool_list(text: &str) -> Result<NameList, String> {
     let rules = ToolRule::list(text);
     match rules.iter().find(|it| it.is_conditional()) {

@@ -1,7 +1,7 @@
 //! `sessions export` and `sessions import`: a session as lines of JSON.
 //!
 //! The first line says what the session is, each of the others is a change. So a file is whole by
-//! itself, also if the session is a fork. The sessions of sub-agents that are at work follow in the same form.
+//! itself, even if the session is a fork. The sessions of sub-agents that are at work follow in the same form.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{shared::lock, stop::StopSignal};
 
-/// Steers and cancels a run, also from other tasks and while its `next()` is pending. Cheap to clone.
+/// Steers and cancels a run, even from other tasks and while its `next()` is pending. Cheap to clone.
 #[derive(Clone)]
 pub struct RunHandle {
     pub(crate) cancel: CancellationToken,

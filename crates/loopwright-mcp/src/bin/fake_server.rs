@@ -57,7 +57,7 @@ impl Server {
             "binary_noise" => write_bytes(&[0, 159, 146, 150, b'\n']),
             "greeting" => write_line("Welcome to the server!"),
             "noise_flood" => loop {
-                write_line("this is no message");
+                write_line("this is not a message");
             },
             "huge_line" => loop {
                 write_bytes(&[b'x'; 1 << 12]);
