@@ -95,7 +95,7 @@ pub trait ServedAgents: Send + Sync {
         _session: &SessionHeader,
         _rules: &KeptRules,
     ) -> Result<(), BoxError> {
-        Err(BoxError::from("this server keeps no rules"))
+        Err(BoxError::from("this server cannot save rules"))
     }
 
     /// Returns the folder of a session that may be shown to its principal. `None` means that it has none.
