@@ -102,7 +102,7 @@ pub fn config() -> String {
         repository), `~/.config/loopwright/config.toml`, the default. `loopwright config show` shows each value in effect and \
         its source.\n\n\
         Files never contain API keys or other secrets: `env:NAME` names the variable that contains one. A project file \
-        cannot set keys marked \"user only\", because a repository must not decide them.\n"
+        cannot set keys marked \"user only\", because a repository must not control them.\n"
         .to_owned();
     let defaults = defaults();
     let mut table = "";

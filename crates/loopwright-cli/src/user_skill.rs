@@ -29,7 +29,7 @@ const LOAD_SKILL: &str = "load_skill";
 /// The tool that starts a sub-agent.
 const SPAWN: &str = "spawn_subagent";
 
-/// What the user wrote behind the name of a skill.
+/// What the user wrote after the name of a skill.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arguments<'a> {
     /// All of it.
@@ -190,7 +190,7 @@ impl Invocation<'_> {
         task: Arguments<'_>,
     ) -> Result<Invoked, String> {
         if task.text.is_empty() {
-            return Err(format!("`/{name}` is an agent; write its task behind the name"));
+            return Err(format!("`/{name}` is an agent; write its task after the name"));
         }
         let arguments = json!({ "subagent": name, "prompt": task.text });
         let agent = self.setup.build(NoopListener).map_err(|error| error.to_string())?;

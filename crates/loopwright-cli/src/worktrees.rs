@@ -55,7 +55,7 @@ enum WorktreeError {
     Elsewhere { tree: PathBuf, target: PathBuf },
     #[error(
         "it works in a git worktree of its own, and {} is a link, through which git would use files of another repository: do the task yourself, or tell the user to \
-         replace the link by what it leads to",
+         replace the link with its target",
         .0.display()
     )]
     ForeignFile(PathBuf),

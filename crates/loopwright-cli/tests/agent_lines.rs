@@ -25,7 +25,7 @@ fn tab_completes_agents_behind_skills_and_a_line_delegates_to_one() {
         .editing("/help for help", "/helper\t")
         .pressing("/helper-one", "see a.txt\r")
         .typing("Reported.", "/helper-one")
-        .typing("write its task behind the name", "/quit");
+        .typing("write its task after the name", "/quit");
     let seen = done(terminal.run(&world, &[]));
     let requests = server.heard();
     assert_eq!(requests.len(), 3, "{}", seen.text());

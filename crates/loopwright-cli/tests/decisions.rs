@@ -191,7 +191,7 @@ fn a_rule_covers_a_call_of_a_sub_agent_that_writes_to_a_file() {
 fn a_word_for_another_kind_of_request_decides_nothing_and_those_that_fit_are_named() {
     let refused = |word: &str, kind: &str, available: &str| {
         format!(
-            "error: `{word}` decides about {kind}, and this request is none; available: {available}\n"
+            "error: `{word}` applies only to {kind}, and this request is not one; available: {available}\n"
         )
     };
     let world = world();

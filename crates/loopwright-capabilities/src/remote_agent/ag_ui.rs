@@ -445,7 +445,7 @@ impl Tool for RunAgent {
         let ended = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => {
-                return Err("the run is being cancelled; that of the remote agent may continue".into());
+                return Err("the run is being cancelled; the remote agent's run may continue".into());
             }
             ended = timeout(time, client.run(&input)) => ended,
         };

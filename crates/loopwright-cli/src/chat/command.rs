@@ -37,7 +37,7 @@ pub(super) const COMMANDS: [(&str, &str); 31] = [
     ("/add-dir [DIR]", "show the folders that the tools can use, or add one for this session"),
     (
         "/tasks [N|stop N]",
-        "list the background commands and sub-agents, show the output of one, or end it; also while the agent works",
+        "list the background commands and sub-agents, show the output of one, or end it, even while the agent works",
     ),
     ("/mcp", "show the MCP servers and whether they work"),
     ("/permissions", "show the permission rules"),

@@ -139,7 +139,7 @@ pub const KEYS: &[Key] = &[
     key::<RuleList>("permissions.allow", "calls that run without approval").option("--allow"),
     key::<RuleList>("permissions.ask", "calls that need approval").option("--ask"),
     key::<RuleList>("permissions.deny", "calls that are denied").option("--deny"),
-    key::<Strings>("permissions.folders", "folders that tools use besides the working directory")
+    key::<Strings>("permissions.folders", "folders that tools use in addition to the working directory")
         .option("--add-dir"),
     key::<bool>(
         "permissions.claude",

@@ -139,7 +139,7 @@ fn check_word(word: &str, asked: &PendingApproval<'_>) -> Result<(), SessionsErr
     }
     let available: Vec<String> = decisions(asked).split('|').map(|it| format!("`{it}`")).collect();
     Err(SessionsError::Usage(format!(
-        "`{word}` decides about {kind}, and this request is none; available: {}",
+        "`{word}` applies only to {kind}, and this request is not one; available: {}",
         available.join(", ")
     )))
 }

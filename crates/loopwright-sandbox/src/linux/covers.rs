@@ -196,7 +196,7 @@ fn refusal(path: &Path, obstacle: &Obstacle) -> Refusal {
     let path = path.display();
     Refusal::Policy(match obstacle {
         Obstacle::Link => format!(
-            "the protected path {path} is a symbolic link{}, which a command that writes to its folder at once could \
+            "the protected path {path} is a symbolic link{}, which a command that writes directly to its folder could \
                 replace; put the file itself there, take the path off the protected paths, or let changes be staged \
                 (`loopwright doctor sandbox` says why they are not)",
             target.map_or_else(String::new, |it| format!(" to {}", it.display()))

@@ -160,10 +160,10 @@ async fn kept(
 ) -> Result<Option<KeptRules>, Problem> {
     let Some((KeepBody { scope, rules }, allows)) = body.keep() else { return Ok(None) };
     if matches!(body, DecisionBody::Approve { arguments: Some(_), .. }) {
-        return Err(Problem::invalid("rules cannot be kept with edited arguments"));
+        return Err(Problem::invalid("rules cannot be saved with edited arguments"));
     }
     if *scope == RuleScope::Always && session.id().tag().is_some() {
-        return Err(Problem::invalid("only the user of the server keeps rules for good"));
+        return Err(Problem::invalid("only the user of the server can save rules permanently"));
     }
     let suggested = suggested(server, session, asked).await;
     if rules.is_empty() || suggested != *rules {
@@ -203,7 +203,7 @@ pub(crate) async fn decided(
     // Rules are kept only with the decision that they come from, and before the run continues.
     if let Some(kept) = kept {
         let done = server.agents().keep_rules(header, &kept).await;
-        done.map_err(|_| Problem::internal("the call is decided, but its rules were not kept"))?;
+        done.map_err(|_| Problem::internal("the call is decided, but its rules were not saved"))?;
     }
     if session.state().pending().is_empty() {
         server.continue_decided(&header.id).await?;
@@ -225,7 +225,7 @@ pub(crate) fn asked_at<'a>(
 fn default_reason(asked: &PendingApproval<'_>) -> &'static str {
     match asked.kind {
         RequestKind::Question { .. } => "the user declined to answer",
-        _ if asked.question.is_recovery() => "the user decided so",
+        _ if asked.question.is_recovery() => "the user decided against it",
         _ => "The user denied the call.",
     }
 }
