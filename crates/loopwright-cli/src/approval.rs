@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use loopwright_capabilities::bash::Bash;
 use loopwright_core::{
-    AgentState, ApprovalDecision, BoxError, PendingApproval, RequestKind,
+    AgentState, ApprovalDecision, BoxError, PendingApproval, RequestKind, SystemClock,
     messages::{Cost, ToolCall},
 };
 use loopwright_permissions::{Call, Decision, Mode, Policy};
-use loopwright_sessions::{DecideShown, SessionError, SessionId, SessionRuntime, ShownRequest};
+use loopwright_sessions::{
+    DecideShown, SessionError, SessionId, SessionRuntime, SessionStore, ShownRequest,
+};
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -77,6 +79,9 @@ pub(crate) async fn say(
                 Ok(CostAnswered::Left(InputEvent::Signal(reason))) => {
                     return Turned::Left(signals::exit_code(reason));
                 }
+                Ok(CostAnswered::Left(InputEvent::Broken(error))) => {
+                    return Turned::Left(console::fail(&error, ExitCode::Internal));
+                }
                 Ok(CostAnswered::Left(_)) => return Turned::Left(exit_code),
                 Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
             }
@@ -109,6 +114,9 @@ pub(crate) async fn say(
             Ok(Decided::Later) => return Turned::Ended(exit_code),
             Ok(Decided::Left(InputEvent::Signal(reason))) => {
                 return Turned::Left(signals::exit_code(reason));
+            }
+            Ok(Decided::Left(InputEvent::Broken(error))) => {
+                return Turned::Left(console::fail(&error, ExitCode::Internal));
             }
             Ok(Decided::Left(_)) => return Turned::Left(exit_code),
             Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
@@ -171,6 +179,9 @@ async fn ask_about_cost(
 const SUPERSEDED: &str =
     "your answer has no effect: another process answered or changed the request first";
 
+/// Why a dialog closes by itself.
+const SETTLED: &str = "another process answered or changed this request";
+
 /// How a dialog ends.
 enum Decided {
     /// Every call is decided about; the run can continue.
@@ -215,6 +226,7 @@ async fn decide(
     let agent = setup.build(NoopListener).map_err(SessionError::from)?;
     let runtime = SessionRuntime::new(Arc::clone(&conversation.store), FixedLoop(agent));
     loop {
+        let version = conversation.store.header(id).await?.map(|it| it.version);
         let session = runtime.session(id).await?;
         let state: &AgentState = session.state();
         let pending = state.pending();
@@ -223,11 +235,15 @@ async fn decide(
         let Some(asked) = pending.iter().find(waits) else { return Ok(Decided::All) };
         let rules = suggested(setup, state, asked);
         show(setup, asked, &rules);
+        let request = ShownRequest::of(id, state, asked);
         let left = asked.question.deadline.map(|at| at.since(now));
-        let text = match input.answer_within(signals.as_deref_mut(), left).await {
+        let store = Arc::clone(&conversation.store);
+        let closed = closed(store, id.clone(), request.clone(), version.unwrap_or_default(), left);
+        let text = match input.answer_until(signals.as_deref_mut(), closed).await {
             InputEvent::TextOrSecret(text) => text,
             InputEvent::Expired => {
-                console::tell("the time for an answer has passed");
+                let has_time = !asked.question.is_expired(self::now());
+                console::tell(if has_time { SETTLED } else { "the time for an answer has passed" });
                 continue;
             }
             InputEvent::Nothing => return Ok(Decided::Later),
@@ -245,7 +261,6 @@ async fn decide(
                 (denied, Some((scope, Decision::Deny)))
             }
         };
-        let request = ShownRequest::of(id, state, asked);
         match runtime.execute(id, &DecideShown { request, resolution }).await {
             // A rule is kept only with the decision that it comes from.
             Ok(_) => {
@@ -258,6 +273,34 @@ async fn decide(
             Err(SessionError::Decision(error)) => console::warn(&error),
             Err(error) => return Err(error.into()),
         }
+    }
+}
+
+/// Waits until a request no longer waits for an answer: its time has passed, another process has answered it, or its
+/// session cannot be read.
+async fn closed(
+    store: Arc<dyn SessionStore>,
+    id: SessionId,
+    request: ShownRequest,
+    mut version: u64,
+    left: Option<Duration>,
+) {
+    let id = &id;
+    let settled = async {
+        let (runtime, clock) = (maintenance_runtime(&store), SystemClock::default());
+        while let Ok(Some(written)) = store.wait_for_write(id, version, &clock).await {
+            version = written.version;
+            let Ok(session) = runtime.session(id).await else { return };
+            let state = session.state();
+            let waits = |it: &PendingApproval<'_>| ShownRequest::of(id, state, it) == request;
+            if !state.pending().iter().any(waits) {
+                return;
+            }
+        }
+    };
+    match left {
+        Some(left) => drop(tokio::time::timeout(left, settled).await),
+        None => settled.await,
     }
 }
 

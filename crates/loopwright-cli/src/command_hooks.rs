@@ -163,6 +163,16 @@ impl Matcher {
     }
 }
 
+impl CommandHook {
+    /// Returns the command that it runs, if it can run one.
+    pub(crate) fn command(&self) -> Option<&str> {
+        match &self.action {
+            Action::Run(command) => Some(command),
+            Action::Block(_) | Action::Ask(_) => None,
+        }
+    }
+}
+
 impl CommandHooks {
     pub(crate) fn new(hooks: impl IntoIterator<Item = CommandHook>) -> Self {
         Self { hooks: hooks.into_iter().collect(), memory: Arc::default() }

@@ -144,6 +144,11 @@ impl Commands {
         Self { folders: root.folders().map(Path::to_path_buf).collect(), ..self }
     }
 
+    /// Keeps commands from changing the files that hooks run.
+    pub(crate) fn with_hook_files(self, files: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { own: self.own.with_settings(files), ..self }
+    }
+
     /// Lets commands in the background live on between the turns of a conversation, until it ends.
     pub(crate) fn lasting(self) -> Self {
         Self { lasting: Some(LastingCommands::listed_in(self.tasks.clone())), ..self }

@@ -223,9 +223,12 @@ impl Conversation {
         &mut self,
         feed: &UiSender,
         brake: &CancelSwitch,
-        said: UserInput,
+        mut said: UserInput,
     ) -> Result<Report, SessionsError> {
         self.use_chosen_rules().await?;
+        if self.setup.mode() == Mode::Plan {
+            said.message = said.message.map(planning);
+        }
         let given = self.session.clone().or_else(|| self.new_id.clone());
         let id = given.unwrap_or_else(SessionId::generate);
         let mut setup = noting_files(&self.setup, &self.store, &id);

@@ -21,6 +21,7 @@ pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<
     let mut commands = Commands::of(config, sources);
     if let Ok(permissions) = RunPermissions::of(config, sources) {
         commands = commands.under(&permissions.policy());
+        commands = commands.with_hook_files(permissions.hook_files());
     }
     let policy = commands.extend(SandboxPolicy::in_dir(&config.workdir));
     let home = sources.home.as_deref();

@@ -164,8 +164,12 @@ impl Hash {
 
 /// Returns the files in a project that the commands of its settings name, in order.
 pub(crate) fn named_files(root: &Path, settings: &[(PathBuf, String)]) -> BTreeSet<PathBuf> {
+    files_of(root, settings.iter().flat_map(|(path, text)| commands(path, text)))
+}
+
+/// Returns the files in a project that command lines name, in order.
+pub(crate) fn files_of(root: &Path, lines: impl Iterator<Item = String>) -> BTreeSet<PathBuf> {
     let Ok(real) = root.canonicalize() else { return BTreeSet::new() };
-    let lines = settings.iter().flat_map(|(path, text)| commands(path, text));
     let words: BTreeSet<String> = lines.flat_map(|line| words(&line)).collect();
     let files = words.iter().filter_map(|word| root.join(word).canonicalize().ok());
     files.filter(|it| it.starts_with(&real) && it.is_file()).collect()

@@ -51,6 +51,9 @@ use crate::signals::Signals;
 /// The name of the menu of completions.
 const MENU: &str = "completions";
 
+/// How often a prompt opens again after the terminal failed.
+const RETRIES: u32 = 3;
+
 /// How often an open prompt looks whether its time has passed. What is typed is read at once.
 const LOOKS: Duration = Duration::from_millis(500);
 
@@ -205,25 +208,25 @@ impl Input {
         self.line(signals, true).await
     }
 
-    /// Waits for the answer to a question until a time limit has passed. At a terminal, the question closes then, and a
-    /// text that was begun is discarded. `None` means no limit.
-    pub(crate) async fn answer_within(
+    /// Waits for the answer to a question until a future is ready. At a terminal, the question closes then, and a text
+    /// that was begun is discarded.
+    pub(crate) async fn answer_until(
         &mut self,
         signals: Option<&mut Signals>,
-        limit: Option<Duration>,
+        closed: impl Future<Output = ()> + Send + 'static,
     ) -> InputEvent {
-        let timer = match (&*self, limit) {
-            (Self::Terminal(line), Some(limit)) => {
+        let closing = match &*self {
+            Self::Terminal(line) => {
                 let expired = Arc::clone(&line.expired);
                 Some(AbortOnDropHandle::new(tokio::spawn(async move {
-                    tokio::time::sleep(limit).await;
+                    closed.await;
                     expired.store(true, Ordering::Relaxed);
                 })))
             }
-            _ => None,
+            Self::Lines => None,
         };
         let heard = self.line(signals, true).await;
-        drop(timer);
+        drop(closing);
         heard
     }
 
@@ -311,6 +314,7 @@ impl LineEditor {
         if !is_answer {
             self.keys.press(std::mem::take(&mut self.ahead.keys));
         }
+        let mut failures = 0;
         loop {
             if let Some(heard) = self.replay(is_answer) {
                 return heard;
@@ -347,7 +351,14 @@ impl LineEditor {
                     InputEvent::End
                 }
                 Ok(_) => InputEvent::Nothing,
-                Err(error) => InputEvent::Broken(io::Error::other(error)),
+                // A terminal behind a slow connection says late where its cursor is.
+                Err(_) if failures < RETRIES => {
+                    failures += 1;
+                    continue;
+                }
+                Err(error) => InputEvent::Broken(io::Error::other(format!(
+                    "the terminal cannot be used: {error}; `loopwright chat --plain` asks less of it"
+                ))),
             };
         }
     }

@@ -1,5 +1,7 @@
 //! `@FILE` in messages.
 
+use std::fs;
+
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_core::messages::Part;
 
@@ -36,7 +38,16 @@ pub(crate) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
         let end = if is_quoted { path } else { path.trim_end_matches(ENDS) };
         let whole = [path, end];
         let read = |path| Some((path, workdir.read_text(path, LARGEST).ok()?));
-        let Some((path, content)) = whole.into_iter().find_map(read) else { continue };
+        let Some((path, content)) = whole.into_iter().find_map(read) else {
+            // A word that names nothing stays a word.
+            let exists = fs::symlink_metadata(workdir.path().join(end)).is_ok();
+            if let Some(error) = workdir.read_text(end, LARGEST).err().filter(|_| exists) {
+                attached
+                    .notes
+                    .push(format!("@{} was not attached: {error}", single_line(end, 200)));
+            }
+            continue;
+        };
         if seen.contains(&path) {
             continue;
         }
@@ -99,7 +110,6 @@ pub(crate) fn without_files(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use loopwright_core::messages::Content;
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

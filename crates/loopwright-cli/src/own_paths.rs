@@ -25,8 +25,8 @@ const MAX_FILES: usize = 10_000;
 pub(crate) struct OwnPaths {
     /// Settings and sessions, which agents neither read nor change.
     kept: Vec<PathBuf>,
-    /// What is elsewhere and takes part in the settings: a configuration file that was named, the targets of links, and
-    /// the links on the way. Agents do not change it.
+    /// What is elsewhere and takes part in the settings: a configuration file that was named, the targets of links, the
+    /// links on the way, and scripts of hooks. Agents do not change it.
     settings: Vec<PathBuf>,
     /// What `sandbox.hide` names. File tools neither read nor change it; commands have it from [their settings](crate::commands).
     hidden: Vec<PathBuf>,
@@ -76,6 +76,12 @@ impl OwnPaths {
         let mut own = Self { kept, settings: Vec::new(), hidden };
         own.settings = links.found.into_iter().filter(|it| !own.is_kept(it)).collect();
         own
+    }
+
+    /// Adds files that take part in the settings: agents do not change them.
+    pub(crate) fn with_settings(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.settings.extend(files);
+        self
     }
 
     fn is_kept(&self, path: &Path) -> bool {

@@ -16,9 +16,10 @@ use crate::added_folders::{AddedFolderError, AddedFolders};
 use crate::capability_settings::{EXTERNAL, external_tools};
 use crate::chosen_rules::ChosenRule;
 use crate::claude_settings::{UNSET, UNWANTED, are_used, shared_settings};
-use crate::command_hooks::{self, CommandHooks, skill_hooks};
+use crate::command_hooks::{self, AgentHooks, CommandHooks, skill_hooks};
 use crate::config::{Config, ConfigSources, NotifySettings, Origin, PermissionSettings};
 use crate::console;
+use crate::fingerprint::files_of;
 use crate::folders::{self, Folder, FoldersError};
 use crate::project::{WORKTREES, repository};
 use crate::project_settings::{ProjectSettings, settings_file};
@@ -187,6 +188,15 @@ impl RunPermissions {
         let origin = self.origin.as_ref()?;
         let found = (!origin.hooks.is_empty()).then_some(&origin.hooks)?;
         Some((found, &origin.project.root))
+    }
+
+    /// Returns the files of the project that hooks run. An agent that could change one of them could turn its hook off.
+    pub(crate) fn hook_files(&self) -> BTreeSet<PathBuf> {
+        let Some(origin) = &self.origin else { return BTreeSet::new() };
+        let agents = AgentHooks::find(&origin.sources, &origin.project);
+        let hooks = origin.hooks.iter().chain(agents.iter().map(|(_, hook)| hook));
+        let lines = hooks.filter_map(|it| it.command().map(str::to_owned));
+        files_of(&origin.project.root, lines)
     }
 
     /// Returns what is told when the run waits for the user.

@@ -173,8 +173,6 @@ struct Asked {
     text: Option<String>,
     /// The words that may name files and resources.
     mentions: String,
-    /// Whether the prompt names a skill.
-    is_skill: bool,
     /// The skill whose hooks run.
     skill: Option<String>,
     /// The model of the skill.
@@ -206,11 +204,10 @@ impl Asked {
             None => None,
         };
         let Some(invoked) = invoked else {
-            let (is_skill, skill, llm) = (false, None, None);
-            return Self { text: prompt, mentions: typed, is_skill, skill, llm };
+            return Self { text: prompt, mentions: typed, skill: None, llm: None };
         };
         let (text, mentions) = (Some(invoked.text), invoked.mentions);
-        Self { text, mentions, is_skill: true, skill: invoked.skill, llm: invoked.llm }
+        Self { text, mentions, skill: invoked.skill, llm: invoked.llm }
     }
 
     /// Makes a message of a skill or an agent; `None` if no usable one has this name.
@@ -244,21 +241,17 @@ fn first_message(setup: &Setup, prompt: Option<String>) -> Option<String> {
 /// Makes the message of a prompt, with the resources of servers, the images and the documents that the user has named.
 async fn message(prompt: &str, asked: &Asked, setup: &Setup, media: Vec<Part>) -> Message {
     let mut attached = mcp_mentions::attach(&asked.mentions, &setup.mcp).await;
-    let mut text = prompt.to_owned();
-    let mut named = Vec::new();
-    if asked.is_skill {
-        let files = mentions::attach(prompt, &asked.mentions, &setup.workdir);
-        files.notes.iter().for_each(|note| console::warn(note));
-        (text, named) = (files.text, files.media);
-    }
-    for part in named.into_iter().chain(media) {
+    // Only what was typed attaches files, not what was read from a file or a pipe.
+    let files = mentions::attach(prompt, &asked.mentions, &setup.workdir);
+    files.notes.iter().for_each(|note| console::warn(note));
+    for part in files.media.into_iter().chain(media) {
         attached.attach(part);
     }
     setup.tell_unseen(attached.media());
     for note in &attached.notes {
         console::warn(&sanitize_terminal(note));
     }
-    attached.to_message(&text)
+    attached.to_message(&files.text)
 }
 
 /// Prepares a run, and reports as its result if a signal comes first.

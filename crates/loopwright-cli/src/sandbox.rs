@@ -50,7 +50,10 @@ pub fn sandbox(cli: &Cli, command: &SandboxCommand) -> ProcessExitCode {
     };
     let mut commands = Commands::with_driver(&config, &sources, args.backend.into());
     match RunPermissions::of(&config, &sources) {
-        Ok(permissions) => commands = commands.denying(&permissions.policy()),
+        Ok(permissions) => {
+            commands = commands.denying(&permissions.policy());
+            commands = commands.with_hook_files(permissions.hook_files());
+        }
         Err(error) => {
             console::fail(&error, ExitCode::Config);
             return REFUSED.into();

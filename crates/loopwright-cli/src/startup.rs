@@ -170,6 +170,7 @@ impl Startup {
         let permissions = RunPermissions::of_project(config, &self.sources, Arc::clone(&project));
         let workdir = self.workdir(&permissions)?;
         let commands = Commands::of(config, &self.sources).with_folders_of(&workdir);
+        let commands = commands.with_hook_files(permissions.hook_files());
         let setup = Setup {
             models: Arc::new(Granted::new(chosen.models, grants)),
             llm: chosen.llm,

@@ -1,5 +1,7 @@
 //! What the user typed of a message. The program adds outputs of commands, texts of skills and commands, and files.
 
+use loopwright_core::messages::{Message, Part};
+
 use crate::mentions::without_files;
 use crate::render::fence;
 
@@ -8,6 +10,16 @@ const COMMAND: [&str; 2] = ["<user_command>", "</user_command>"];
 
 /// The text before and behind a command whose output follows.
 const RAN: [&str; 2] = ["I ran `", "`, which printed:\n"];
+
+/// What follows a message in mode `plan`.
+const PLAN: &str = "\n\n[Mode plan: change nothing for this message. Read what you need, and answer with a plan. The user changes the mode once it is to be carried out.]";
+
+/// Tells an agent with a message that the mode is `plan`.
+pub(crate) fn planning(message: Message) -> Message {
+    let parts = message.parts().iter().cloned().chain([Part::text(PLAN)]);
+    let parts: Vec<Part> = parts.collect();
+    message.with_parts(parts)
+}
 
 /// A user message, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +45,7 @@ pub(crate) fn ran(command: &str, printed: &str) -> String {
 
 /// Takes a user message apart.
 pub(crate) fn typed_text(message: &str) -> TypedText<'_> {
+    let message = message.strip_suffix(PLAN).unwrap_or(message);
     let mut rest = message;
     while let Some(next) = without_output(rest) {
         rest = next;

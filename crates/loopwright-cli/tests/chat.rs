@@ -271,10 +271,19 @@ fn a_rewind_names_the_files_that_stay_and_undoes_them_if_that_is_asked_for() {
     let file = || std::fs::read_to_string(world.path("project/new.txt")).ok();
     let done = chat(&world, &server, &[], "write\n/rewind\nwrite\n/rewind files\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
-    let kept = "files not changed: new.txt; `/rewind STEP files` undoes them";
+    let kept = "files not changed: new.txt; `/rewind 0 files` undoes their changes";
     assert!(done.stderr.contains(kept), "{}", done.stderr);
     assert!(done.stderr.contains("new.txt restored"), "{}", done.stderr);
     assert_eq!(file().as_deref(), Some("one"));
+    // The change that the first rewind left is undone when that is asked for.
+    let done = chat(&world, &server, &["--continue"], "/rewind 0 files\n/diff\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(
+        done.stderr.contains("only file changes to undo; still at the end of step 0"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(file(), None);
 }
 
 #[test]

@@ -397,15 +397,13 @@ fn deciding(what: &'static [&'static str]) -> impl Fn(&World) {
     }
 }
 
-/// Answers a dialog that another process has answered, and returns the screen, what the model was told, and the rules.
-fn overtaken(
-    there: &'static [&'static str],
-    here: &'static str,
-) -> (String, Value, Option<String>, bool) {
+/// Opens a dialog that another process answers, and returns the screen, what the model was told, and the rules.
+fn answered_elsewhere(there: &'static [&'static str]) -> (String, Value, Option<String>, bool) {
     let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
     let server = Server::start(removing());
     let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
-    let terminal = Terminal::new(100).typing("1 yes", here).first(deciding(there));
+    // Nothing is typed.
+    let terminal = Terminal::new(100).pressing("1 yes", "").first(deciding(there));
     let seen = terminal.run(&world, &line);
     let rules = std::fs::read_to_string(world.path(".config/loopwright/folders.toml")).ok();
     let rules = rules.map(|it| it.lines().skip(1).collect());
@@ -413,13 +411,13 @@ fn overtaken(
 }
 
 #[test]
-fn of_a_dialog_and_another_process_exactly_one_answers_and_only_its_rule_is_kept() {
-    let lost = "your answer has no effect: another process answered or changed the request first";
-    let (text, told, rules, is_there) = overtaken(&["deny", "leave it"], "2");
-    assert!(text.contains(lost), "{text}");
+fn an_open_dialog_closes_when_another_process_answers_and_the_run_continues() {
+    let closed = "another process answered or changed this request";
+    let (text, told, rules, is_there) = answered_elsewhere(&["deny", "leave it"]);
+    assert!(text.contains(closed), "{text}");
     assert_eq!((told, rules, is_there), ("Blocked: leave it".into(), None, true));
 
-    let (text, _, rules, is_there) = overtaken(&["approve", "--always", "--yes"], "3 keep it");
-    assert!(text.contains(lost), "{text}");
+    let (text, _, rules, is_there) = answered_elsewhere(&["approve", "--always", "--yes"]);
+    assert!(text.contains(closed), "{text}");
     assert_eq!((rules, is_there), (Some("allow = [\"Bash(rm a.txt)\"]".to_owned()), false));
 }

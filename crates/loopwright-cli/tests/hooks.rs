@@ -53,6 +53,24 @@ fn a_hook_sees_the_call_and_blocks_it_with_a_reason_for_the_model() {
 }
 
 #[test]
+fn an_agent_cannot_change_a_script_that_a_hook_runs() {
+    let guard = "grep -q 'rm a' && exit 2; exit 0\n";
+    let world = with("PreToolUse", "Bash", "sh ci/guard.sh").file("project/ci/guard.sh", guard);
+    let write = json!({ "path": "ci/guard.sh", "content": "exit 0\n", "overwrite": true });
+    let replies = vec![
+        streamed_tool("", "write_file", &write),
+        streamed_call("", "echo exit 0 > ci/guard.sh"),
+        streamed_call("", "mv ci old; mkdir ci; echo exit 0 > ci/guard.sh"),
+        streamed_call("", "rm a.txt"),
+        streamed("Done.", "stop"),
+    ];
+    let (done, requests) = run(&world, replies, &[]);
+    let script = std::fs::read_to_string(world.path("project/ci/guard.sh")).unwrap();
+    assert_eq!((is_there(&world), script.as_str()), (true, guard), "{}", done.stderr);
+    assert!(requests[4].contains("blocked by a hook"), "{}", requests[4]);
+}
+
+#[test]
 fn a_hook_that_allows_does_not_override_rules() {
     let world = with("PreToolUse", "Bash", &answer(&json!({ "permissionDecision": "allow" })));
     run(&world, removing(), &["--deny", "Bash(rm *)"]);

@@ -49,6 +49,8 @@ mod live;
 #[cfg(target_os = "linux")]
 mod proxy;
 #[cfg(target_os = "linux")]
+mod removal;
+#[cfg(target_os = "linux")]
 pub mod transaction;
 
 pub use access::{NetworkAccess, NetworkOutcome};

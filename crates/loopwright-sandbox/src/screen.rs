@@ -22,6 +22,12 @@ pub(crate) use self::named::UserSettings;
 use self::named::{Named, Place};
 use self::obeyed::{listed, names};
 
+/// How many folders can be nested in a folder whose changes are checked.
+pub(crate) const DEEPEST: usize = 128;
+
+/// Why changes below are not checked and not kept.
+pub(crate) const TOO_DEEP: Reason = Reason::new("is nested in more than 128 folders");
+
 /// The kind of an entry at a path, without following links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {

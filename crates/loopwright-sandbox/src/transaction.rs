@@ -50,6 +50,7 @@ pub use self::undo::{Before, Undone, originals, root_of, undo};
 use self::plan::Plan;
 use self::turn::Turn;
 use crate::policy::SandboxPolicy;
+use crate::removal::{self, remove};
 use crate::screen::Screen;
 
 /// The parts of a transaction's folder. The first two are those of the file system that collects.
@@ -457,7 +458,7 @@ pub fn forget(folder: &Path) {
     for left in [&[WORK][..], &["incompat"], &["incompat", "volatile"]] {
         let inner = left.iter().fold(folder.join(WORK), |path, name| path.join(name));
         if inner.exists() {
-            place::make_writable(&inner).ok();
+            removal::make_writable(&inner).ok();
         }
     }
     forget_by(folder, &remove);
@@ -475,17 +476,6 @@ fn forget_by(folder: &Path, remove: &dyn Fn(&Path) -> io::Result<()>) {
     if left == 0 && (!lock.exists() || remove(&lock).is_ok()) {
         fs::remove_dir(folder).ok();
     }
-}
-
-/// Removes what is at a path, with all that is in it.
-fn remove(path: &Path) -> io::Result<()> {
-    if !fs::symlink_metadata(path)?.is_dir() {
-        return fs::remove_file(path);
-    }
-    fs::remove_dir_all(path).or_else(|_| {
-        place::make_tree_writable(path);
-        fs::remove_dir_all(path)
-    })
 }
 
 /// Takes the lock of a transaction. `None` means that another process has it.

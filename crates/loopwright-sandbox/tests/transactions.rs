@@ -1,7 +1,7 @@
 //! What commands change is collected, judged, and made real whole.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
@@ -342,6 +342,23 @@ async fn settings_that_cannot_be_read_are_refused() {
     let refused: Vec<_> = changes.refused().iter().map(|it| it.path.to_str().unwrap()).collect();
     // The administrator can read it all the same.
     assert_eq!(refused, [".git/config", "rust-toolchain.toml"]);
+}
+
+#[tokio::test]
+async fn folders_nested_without_end_are_left_out_from_a_depth_and_all_else_is_kept() {
+    let world = World::new();
+    let nest =
+        "i=0; while [ $i -lt 400 ]; do mkdir d; cd -P ./d; i=$((i+1)); done; echo evil > .envrc";
+    let ran = staged(&world, &format!("echo one > kept; {nest}")).await;
+    assert_eq!(ran.output.outcome, ExitOutcome::Exited(0), "{}", ran.output.stderr.to_text());
+    let changes = ran.changes();
+    let refused: Vec<_> = changes.refused().iter().map(|it| (&*it.path, it.reason)).collect();
+    let deepest: PathBuf = (0..129).map(|_| "d").collect();
+    assert_eq!(refused, [(&*deepest, "is nested in more than 128 folders")]);
+    let made = changes.made().len();
+    assert_eq!((made, changes.made()[128].path.as_path()), (129, Path::new("kept")));
+    ran.apply();
+    assert_eq!(world.read("kept"), "one\n");
 }
 
 #[tokio::test]

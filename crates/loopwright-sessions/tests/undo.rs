@@ -94,16 +94,36 @@ async fn a_file_that_has_changed_since_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn files_left_by_an_earlier_rewind_stay() {
+async fn changes_that_a_rewind_left_in_the_files_are_undone_by_a_later_one() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     let (runtime, root) = written(at).await;
-    runtime.rewind(&id("a"), 3).await.unwrap();
-    assert_eq!(read(at, "a"), Some("3".into()));
-    let (_, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
-    let told: Vec<_> = undone.iter().map(|(path, _)| &**path).collect();
-    assert_eq!(told, ["b"]);
-    assert_eq!((read(at, "a"), read(at, "b")), (Some("3".into()), None));
+    runtime.rewind(&id("a"), 1).await.unwrap();
+    assert_eq!((read(at, "a"), read(at, "b")), (Some("3".into()), Some("1".into())));
+    assert_eq!(runtime.recorded_files(&id("a"), 1).await.unwrap(), ["a", "b", "a"]);
+    let undone = runtime.undo_files(&id("a"), 1, &root).await.unwrap();
+    assert!(undone.iter().all(|(_, came)| *came == UndoOutcome::Restored), "{undone:?}");
+    assert_eq!((read(at, "a"), read(at, "b")), (Some("1".into()), None));
+}
+
+#[tokio::test]
+async fn changes_that_a_rewind_left_in_the_files_belong_to_the_past_of_what_follows() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let (runtime, root) = written(at).await;
+    runtime.rewind(&id("a"), 1).await.unwrap();
+    // The script continues with its answer, so this turn has one step more and changes no file.
+    runtime.execute(&id("a"), &SendMessage::text("again")).await.unwrap();
+    let later = runtime.session(&id("a")).await.unwrap().state().total_steps();
+    for step in [1, later] {
+        assert_eq!(runtime.recorded_files(&id("a"), step).await.unwrap(), Vec::<String>::new());
+    }
+    assert_eq!(runtime.rewind_files(&id("a"), later, &root).await.unwrap().1, []);
+    let (_, undone) = runtime.rewind_files(&id("a"), 0, &root).await.unwrap();
+    assert_eq!(undone.len(), 4);
+    assert_eq!((read(at, "a"), read(at, "b")), (None, None));
+    // What was undone is undone once.
+    assert_eq!(runtime.recorded_files(&id("a"), 0).await.unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -141,7 +161,7 @@ async fn original_files_returns_the_content_before_the_first_change_after_a_step
     assert_eq!(originals(2, 0).await.unwrap(), expect(OriginalFile::Unknown));
     assert_eq!(originals(4, 9).await.unwrap(), [].into());
     runtime.rewind(&id("a"), 3).await.unwrap();
-    assert_eq!(originals(2, 9).await.unwrap(), [("b".to_owned(), OriginalFile::Absent)].into());
+    assert_eq!(originals(2, 9).await.unwrap(), expect(OriginalFile::Content(b"2".to_vec())));
 }
 
 #[tokio::test]

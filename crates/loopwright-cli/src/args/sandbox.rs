@@ -22,18 +22,18 @@ pub enum SandboxCommand {
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ExplainArgs {
     /// The directory in which commands run
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
+    #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
     /// Show which program this command would run
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
-/// Arguments of `sandbox run`.
+/// Arguments of `sandbox exec`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ExecArgs {
-    /// Run in this directory and allow writes to it [default: the current directory]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// Run in this directory and allow writes to it
+    #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
     /// Set network access: `off`, `loopback`, `host`, or host names to reach, such as `crates.io,*.crates.io` [default: loopback]
     #[arg(long, value_name = "ACCESS", value_parser = network)]

@@ -60,14 +60,13 @@ pub(super) async fn rewind(
     let recorded = runtime.recorded_files(id, to).await?;
     let changed: BTreeSet<&str> = recorded.iter().map(String::as_str).collect();
     let unrecorded = runtime.unrecorded_files(id, to).await?;
-    let is_watched = asked.is_watched;
     let undone = if changed.is_empty() || rewind.files {
         Undone::of(rewind.files)
     } else {
         match asked.answer(&changed).await {
-            InputEvent::TextOrSecret(text) => Undone::answered(&text),
-            InputEvent::Nothing => return Ok(Rewound::Not("nothing was rewound")),
-            other => return Ok(Rewound::Left(other)),
+            Ok(undone) => undone,
+            Err(InputEvent::Nothing) => return Ok(Rewound::Not("nothing was rewound")),
+            Err(other) => return Ok(Rewound::Left(other)),
         }
     };
     let root = conversation.setup.workdir.clone();
@@ -86,8 +85,9 @@ pub(super) async fn rewind(
     } else {
         let session = runtime.rewind(id, to).await?;
         if !changed.is_empty() {
-            let hint = if is_watched { "" } else { "; `/rewind STEP files` undoes them" };
-            console::tell(&format!("files not changed: {}{hint}", names(&changed)));
+            let step = session.state().total_steps();
+            let hint = format!("`/rewind {step} files` undoes their changes");
+            console::tell(&format!("files not changed: {}; {hint}", names(&changed)));
         }
         session
     };
@@ -96,11 +96,12 @@ pub(super) async fn rewind(
     }
     let kept = conversation.store.header(id).await?.map_or(0, |it| it.length);
     let kept = usize::try_from(kept).unwrap_or(usize::MAX).min(before.len());
-    Ok(Rewound::To(told(&before[kept..], session.state())))
+    let files = if undone == Undone::Both { &changed } else { &BTreeSet::new() };
+    Ok(Rewound::To(told(&before[kept..], files, session.state())))
 }
 
 /// Describes the position of the session, and what was undone if that is not a turn.
-fn told(taken_back: &[ChangeRecord], state: &AgentState) -> String {
+fn told(taken_back: &[ChangeRecord], files: &BTreeSet<&str>, state: &AgentState) -> String {
     let steps = state.total_steps();
     if !has_words(taken_back) {
         let has = |is_one: fn(&Change) -> bool| taken_back.iter().any(|it| is_one(&it.change));
@@ -108,6 +109,8 @@ fn told(taken_back: &[ChangeRecord], state: &AgentState) -> String {
             "compaction undone"
         } else if has(|it| matches!(it, Change::ExecutionStarted { .. })) {
             "the last run changed nothing"
+        } else if !files.is_empty() {
+            "only file changes to undo"
         } else {
             "nothing to undo"
         };
@@ -125,16 +128,24 @@ fn is_compaction(change: &Change) -> bool {
 }
 
 impl Asked<'_> {
-    /// Asks at a terminal whether to undo file changes.
-    async fn answer(self, changed: &BTreeSet<&str>) -> InputEvent {
+    /// Asks at a terminal whether to undo file changes, until the answer is one of those that are offered.
+    async fn answer(mut self, changed: &BTreeSet<&str>) -> Result<Undone, InputEvent> {
         if !self.is_watched {
-            return InputEvent::TextOrSecret(String::new());
+            return Ok(Undone::Conversation);
         }
         console::tell(&format!("files changed since then: {}", names(changed)));
-        console::tell(
-            "also undo these changes? [y/N], or f to undo only them and keep the conversation",
-        );
-        self.input.answer(self.signals).await
+        loop {
+            console::tell(
+                "also undo these changes? [y/N], or f to undo only them and keep the conversation",
+            );
+            match self.input.answer(self.signals.as_deref_mut()).await {
+                InputEvent::TextOrSecret(text) => match Undone::answered(&text) {
+                    Some(undone) => return Ok(undone),
+                    None => console::tell("the answer is y, n or f; Enter alone means n"),
+                },
+                other => return Err(other),
+            }
+        }
     }
 }
 
@@ -154,11 +165,13 @@ impl Undone {
         if with_files { Self::Both } else { Self::Conversation }
     }
 
-    /// Returns the meaning of an answer to the question about files.
-    fn answered(text: &str) -> Self {
+    /// Returns the meaning of an answer to the question about files, if it has one.
+    fn answered(text: &str) -> Option<Self> {
         match text.trim().to_ascii_lowercase().as_str() {
-            "f" | "files" => Self::FilesOnly,
-            answer => Self::of(matches!(answer, "y" | "yes")),
+            "y" | "yes" => Some(Self::Both),
+            "n" | "no" | "" => Some(Self::Conversation),
+            "f" | "files" => Some(Self::FilesOnly),
+            _ => None,
         }
     }
 }

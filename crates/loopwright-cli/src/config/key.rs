@@ -139,8 +139,11 @@ pub const KEYS: &[Key] = &[
     key::<RuleList>("permissions.allow", "calls that run without approval").option("--allow"),
     key::<RuleList>("permissions.ask", "calls that need approval").option("--ask"),
     key::<RuleList>("permissions.deny", "calls that are denied").option("--deny"),
-    key::<Strings>("permissions.folders", "folders that tools use in addition to the working directory")
-        .option("--add-dir"),
+    key::<Strings>(
+        "permissions.folders",
+        "folders that tools use in addition to the working directory",
+    )
+    .option("--add-dir"),
     key::<bool>(
         "permissions.claude",
         "whether the settings of Claude Code for all projects may allow calls and run hooks",

@@ -22,7 +22,7 @@ const THINKING: &str = "/thinking";
 const ADDED_SINGLY: usize = 1000;
 
 /// How soon after another one Esc is the second one.
-const TWICE: Duration = Duration::from_millis(600);
+const TWICE: Duration = Duration::from_secs(1);
 
 /// A key for the program, and not for the editor. The editor ends its reading at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

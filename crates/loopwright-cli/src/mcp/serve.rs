@@ -110,7 +110,9 @@ fn tool_server(startup: &Startup, wanted: &[ServedTools]) -> Result<ToolServer, 
         llm: LlmConfig::default(),
         context_window: NO_WINDOW,
         capabilities: None,
-        commands: Commands::of(config, &startup.sources).with_folders_of(&workdir),
+        commands: Commands::of(config, &startup.sources)
+            .with_folders_of(&workdir)
+            .with_hook_files(permissions.hook_files()),
         workdir,
         mcp: McpServers::default(),
         permissions,

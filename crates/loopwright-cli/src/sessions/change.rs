@@ -61,15 +61,16 @@ pub(super) async fn rewind(
         for (path, came) in &undone {
             tell_undone(path, came);
         }
+        if undone.is_empty() {
+            console::tell("no file changes to undo");
+        }
         session
     } else {
         runtime.rewind(&header.id, args.step).await?
     };
     let steps = session.state().total_steps();
     let id = short(&header.id);
-    console::tell(&format!(
-        "session {id} rewound to the end of step {steps}; later steps are retained"
-    ));
+    console::tell(&format!("session {id} rewound to the end of step {steps}"));
     tell_unrecorded(&header, &unrecorded);
     Ok(ExitCode::Done)
 }

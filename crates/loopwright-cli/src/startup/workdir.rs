@@ -19,7 +19,8 @@ impl Startup {
         let workdir = tools::workdir(&self.config.workdir).map_err(unusable)?;
         let added = permissions.added_folders()?;
         let workdir = added.iter().fold(workdir, WorkspaceRoot::with_folder);
-        OwnPaths::of(&self.config, &self.sources).keep_from(workdir).map_err(unusable)
+        let own = OwnPaths::of(&self.config, &self.sources).with_settings(permissions.hook_files());
+        own.keep_from(workdir).map_err(unusable)
     }
 }
 

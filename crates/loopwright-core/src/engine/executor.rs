@@ -262,10 +262,8 @@ impl CallContext {
                 }
             }
             ToolDecision::Answer(output) => CallDisposition::over(ToolOutcome::Returned(output)),
-            ToolDecision::Ask(question) => {
-                let arguments = Some(Arguments::new(call.arguments));
-                CallDisposition::Ask(AskedCall { question, arguments })
-            }
+            // A call that could not run anyway is not asked about.
+            ToolDecision::Ask(question) => self.validated(&call).asking(|| question),
             ToolDecision::Block { reason } => {
                 let ended = FinishedCall::from(ToolOutcome::Blocked { reason });
                 CallDisposition::over(FinishedCall { blocked_by: Some(by), ..ended })

@@ -18,13 +18,10 @@ use super::kept::Kept;
 use crate::beneath::{make_open_writable, open_below, random};
 use crate::job::LaunchRequest;
 use crate::policy::Backend;
-use crate::screen::{self, EntryKind, FolderView, Reason, Screen};
+use crate::screen::{self, DEEPEST, EntryKind, FolderView, Reason, Screen};
 
 /// The folder for such files, below the folder in which they were found.
 const FOLDER: &str = ".loopwright-quarantine";
-
-/// The maximum depth of the check.
-const DEEPEST: usize = 128;
 
 /// The check of the folders when a command has ended.
 #[derive(Debug)]

@@ -18,6 +18,7 @@ use crate::beneath::random;
 use crate::home::SCRATCH;
 use crate::job::{LaunchRequest, Refusal};
 use crate::policy::{Backend, Network};
+use crate::removal;
 
 /// The prefix of the names of private scratch folders; the process ID of the helper follows.
 const SCRATCH_PREFIX: &str = "loopwright-scratch-";
@@ -88,7 +89,7 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
             let scratch =
                 scratch(job).map_err(|error| Refusal::setup("environment file", &error))?;
             let pid = container::launch(job, &view, streams, &scratch).inspect_err(|_| {
-                fs::remove_dir_all(&scratch).ok();
+                removal::remove(&scratch).ok();
             })?;
             Ok(Started { sweep, scratch: Some(scratch), ..started(pid, Inner::Client) })
         }
@@ -161,7 +162,7 @@ fn landlock(
             uncounted: rustix::process::geteuid().is_root(),
         }),
         Err(refusal) => {
-            fs::remove_dir_all(scratch).ok();
+            removal::remove(scratch).ok();
             Err(refusal)
         }
     }
@@ -198,7 +199,7 @@ fn scratch(job: &LaunchRequest) -> io::Result<PathBuf> {
             && entry.metadata().is_ok_and(|metadata| metadata.uid() == user && metadata.is_dir())
             && container::remove_left(job, &entry.path())
         {
-            fs::remove_dir_all(entry.path()).ok();
+            removal::remove(&entry.path()).ok();
         }
     }
     let name = format!("{SCRATCH_PREFIX}{}-{:016x}", std::process::id(), random());

@@ -22,6 +22,7 @@ use super::{container, guarantees, init_process, process_tree};
 use crate::guarantee::{Enforcement, Guarantee};
 use crate::job::{self, Event, HelperCommand, InitReport, LaunchRequest, Refusal};
 use crate::output::{ExitOutcome, Limit, TimeoutKind};
+use crate::removal;
 
 /// The interval between two measurements.
 const CALM: Duration = Duration::from_millis(50);
@@ -150,7 +151,7 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
         watch.notes.extend(told.into_iter().flatten());
     }
     if let Some(scratch) = scratch {
-        fs::remove_dir_all(scratch).ok();
+        removal::remove(&scratch).ok();
     }
     let told = watch.tell(complaints);
     // The agent does not wait until the kernel has removed them.

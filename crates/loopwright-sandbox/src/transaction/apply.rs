@@ -18,13 +18,14 @@ use super::place::{self, Place};
 use super::plan::{Attributes, Look, Mark, Plan, Step, kept};
 use super::scan::Conflict;
 use crate::beneath::through;
+use crate::removal;
 
 /// Makes every step that was not made yet, and puts on record that all are. Returns what could not be done because
 /// the path was changed since.
 pub(super) fn carry_out(folder: &Path, plan: &Plan) -> Result<Vec<Conflict>, TransactionError> {
     for Attributes { path, .. } in plan.folders.iter().rev() {
         // What was collected is taken out of these, whatever rights they have; one that cannot be changed needs none.
-        place::make_writable(&folder.join(UPPER).join(path)).ok();
+        removal::make_writable(&folder.join(UPPER).join(path)).ok();
     }
     let upper = folder.join(UPPER);
     let upper = place::open_root(&upper).map_err(TransactionError::at(&upper))?;

@@ -52,19 +52,3 @@ pub(super) fn set_times(path: &Path, like: &Metadata) -> io::Result<()> {
     };
     Ok(utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
-
-/// Lets the owner of a folder change what is in it.
-pub(super) fn make_writable(folder: &Path) -> io::Result<()> {
-    let mode = fs::symlink_metadata(folder)?.permissions().mode();
-    fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o700))
-}
-
-/// The same for every folder of a tree.
-pub(super) fn make_tree_writable(folder: &Path) {
-    make_writable(folder).ok();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|it| it.is_dir()) {
-            make_tree_writable(&entry.path());
-        }
-    }
-}

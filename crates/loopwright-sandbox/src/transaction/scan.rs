@@ -12,8 +12,9 @@ use rustix::fs::{lgetxattr, llistxattr, lremovexattr};
 
 use super::error::TransactionError;
 use super::plan::{Attributes, Look, Mark, Part, Step};
-use super::{Moment, UPPER, place, remove};
-use crate::screen::{self, EntryKind, FolderView, Reason, Screen, entries};
+use super::{Moment, UPPER, place};
+use crate::removal::{self, remove};
+use crate::screen::{self, DEEPEST, EntryKind, FolderView, Reason, Screen, TOO_DEEP, entries};
 
 /// How the names begin of what the file system notes for itself.
 const NOTES: &[u8] = b"user.overlay.";
@@ -122,6 +123,10 @@ impl Changes {
 /// Why a folder is not kept that the screen cannot look into as a whole.
 const TOO_LONG: Reason = Reason::new("contains a path that is too long");
 
+fn is_too_deep(path: &Path) -> bool {
+    path.components().count() > DEEPEST + 1
+}
+
 fn is_too_long(error: &TransactionError) -> bool {
     matches!(error, TransactionError::File { source, .. }
         if source.raw_os_error() == Some(libc::ENAMETOOLONG))
@@ -172,6 +177,10 @@ impl Scan<'_> {
         let opened = Opened::of(&upper).map_err(TransactionError::at(&upper))?;
         for name in entries(&upper).map_err(TransactionError::at(&upper))? {
             let path = path.join(name);
+            if is_too_deep(&path) {
+                self.refuse(&path, TOO_DEEP);
+                continue;
+            }
             let noted = self.changes.noted();
             match self.entry(&path) {
                 Err(error) if is_too_long(&error) => {
@@ -288,6 +297,8 @@ impl Scan<'_> {
             let new = fs::symlink_metadata(&at).map_err(TransactionError::at(&at))?;
             let refused = if is_whiteout(&new) {
                 None
+            } else if is_too_deep(&path) {
+                Some(TOO_DEEP)
             } else {
                 self.layers.know(&path, &new);
                 self.screen.judge(&path, self.layers.root, &self.layers)
@@ -340,13 +351,18 @@ impl Scan<'_> {
 
     /// The same of anything in a tree.
     fn changed_since(&self, path: &Path) -> bool {
-        let Ok(status) = fs::symlink_metadata(path) else { return false };
-        self.is_newer(&status)
-            || (status.is_dir()
-                && entries(path)
-                    .unwrap_or_default()
-                    .into_iter()
-                    .any(|name| self.changed_since(&path.join(name))))
+        let mut paths = vec![path.to_path_buf()];
+        while let Some(path) = paths.pop() {
+            let Ok(status) = fs::symlink_metadata(&path) else { continue };
+            if self.is_newer(&status) {
+                return true;
+            }
+            if status.is_dir() {
+                let names = entries(&path).unwrap_or_default().into_iter();
+                paths.extend(names.map(|name| path.join(name)));
+            }
+        }
+        false
     }
 
     fn keep(&mut self) -> usize {
@@ -516,7 +532,7 @@ impl<'a> Opened<'a> {
     fn of(folder: &'a Path) -> io::Result<Self> {
         let status = fs::symlink_metadata(folder)?;
         if status.mode() & 0o700 != 0o700 {
-            place::make_writable(folder)?;
+            removal::make_writable(folder)?;
         }
         Ok(Self { folder, status })
     }

@@ -55,7 +55,9 @@ impl SessionRuntime {
     }
 
     /// Goes back to the end of a step, counted from one over all executions, or before the last
-    /// turn; the end of step 0 is the state before the first execution. Deletes nothing.
+    /// turn; the end of step 0 is the state before the first execution. Deletes nothing, and leaves files as they are:
+    /// a later [`rewind_files`](SessionRuntime::rewind_files) or [`undo_files`](SessionRuntime::undo_files) can undo
+    /// their changes.
     ///
     /// # Errors
     ///
@@ -65,7 +67,7 @@ impl SessionRuntime {
         id: &SessionId,
         to: impl Into<RewindPoint>,
     ) -> Result<AgentSession, SessionError> {
-        let (session, ()) = self.rewind_after(id, to.into(), async |_| Ok(())).await?;
+        let (session, ()) = self.rewind_after(id, to.into(), true, async |_| Ok(())).await?;
         Ok(session)
     }
 
@@ -84,8 +86,8 @@ impl SessionRuntime {
         to: impl Into<RewindPoint>,
         root: &WorkspaceRoot,
     ) -> Result<(AgentSession, Vec<(String, UndoOutcome)>), SessionError> {
-        self.rewind_after(id, to.into(), async |at| undo::undo(&**self.store(), id, root, at).await)
-            .await
+        let undo = async |at| undo::undo(&**self.store(), id, root, at).await;
+        self.rewind_after(id, to.into(), false, undo).await
     }
 
     /// Undoes the file changes that [`rewind_files`](SessionRuntime::rewind_files) undoes, and leaves the session as it
@@ -171,11 +173,12 @@ impl SessionRuntime {
         Ok(undo::unrecorded(&**self.store(), id, &loaded.changes, at).await?)
     }
 
-    /// Does something and goes back, holding the lease.
+    /// Does something and goes back, holding the lease. With `keeps_files`, the files stay as they are.
     async fn rewind_after<T>(
         &self,
         id: &SessionId,
         to: RewindPoint,
+        keeps_files: bool,
         before: impl AsyncFnOnce(Seq) -> Result<T, SessionError>,
     ) -> Result<(AgentSession, T), SessionError> {
         let lease = self.lease(id).await?;
@@ -183,7 +186,7 @@ impl SessionRuntime {
             let loaded = self.repository.loaded(id).await?;
             let at = point_of(id, &loaded.changes, to)?;
             let done = before(at).await?;
-            undo::note_rewind(&**self.store(), id, at).await?;
+            undo::note_rewind(&**self.store(), id, at, keeps_files).await?;
             let now = self.env.clock.now();
             self.store().rewind(id, loaded.header.version, at, Some(&lease), now).await?;
             Ok::<_, SessionError>(done)

@@ -104,7 +104,8 @@ pub(crate) async fn unrecorded(
     changes: &[ChangeRecord],
     place: Seq,
 ) -> Result<Vec<FileCall>, StoreError> {
-    let noted: Vec<Seq> = past(store, id).await?.into_iter().map(|(at, _)| at).collect();
+    let past = past(store, id, changes.len() as Seq).await?.into_iter();
+    let noted: Vec<Seq> = past.filter(|it| !it.was_left).map(|it| it.at).collect();
     let mut calls: Vec<PastCall> = Vec::new();
     let mut found = Vec::new();
     for (number, change) in (0..).zip(changes) {
@@ -246,33 +247,73 @@ fn undo_command(_: &Path, _: &Path, paths: Vec<String>) -> Vec<(String, UndoOutc
     paths.into_iter().map(|path| (path, UndoOutcome::Conflict)).collect()
 }
 
+/// A change of files that is part of the past of a session.
+struct PastChange {
+    /// The number of changes of the session after which it counts as made.
+    at: Seq,
+    /// The number of its note.
+    note: u64,
+    /// Whether a rewind left it in the files.
+    was_left: bool,
+    /// Whether it is [`was_left`](Self::was_left) and the session has not continued since that rewind. It then counts as
+    /// the first change after that place.
+    is_open: bool,
+}
+
+impl PastChange {
+    /// Notes that the session has this number of changes. Once a session continues from where it went back to, a change
+    /// that was left in the files belongs to what was before, as the agent found the files so.
+    fn reach(&mut self, length: Seq) {
+        if self.is_open && length >= self.at {
+            (self.at, self.is_open) = (self.at - 1, false);
+        }
+    }
+}
+
 /// Returns the numbers of the notes of changes that came after a place and are part of the past.
 async fn changed_after(
     store: &dyn SessionStore,
     id: &SessionId,
     place: Seq,
 ) -> Result<Vec<u64>, StoreError> {
-    let past = past(store, id).await?;
-    Ok(past.into_iter().filter(|(at, _)| *at > place).map(|(_, number)| number).collect())
+    let header = store.header(id).await?.ok_or_else(|| StoreError::NotFound(id.clone()))?;
+    let past = past(store, id, header.length).await?;
+    Ok(past.into_iter().filter(|it| it.at > place).map(|it| it.note).collect())
 }
 
-/// Returns where changes of files were made that are part of the past, and the numbers of their notes.
-async fn past(store: &dyn SessionStore, id: &SessionId) -> Result<Vec<(Seq, u64)>, StoreError> {
-    let mut past: Vec<(Seq, u64)> = Vec::new();
+/// Returns the changes of files that are part of the past of a session with this number of changes, oldest first.
+async fn past(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    length: Seq,
+) -> Result<Vec<PastChange>, StoreError> {
+    let mut past: Vec<PastChange> = Vec::new();
     let mut last = 0;
     loop {
         let notes = store.read_log(id, SessionLog::Files, last, PAGE).await?;
         let Some(end) = notes.last() else { break };
         last = end.number;
         for note in &notes {
-            match read::<serde::de::IgnoredAny>(id, note)?.0 {
-                FileNote::Changed { at, .. } | FileNote::Command { at, .. } => {
-                    past.push((at, note.number));
+            let (read, _) = read::<serde::de::IgnoredAny>(id, note)?;
+            let (FileNote::Changed { at, .. }
+            | FileNote::Command { at, .. }
+            | FileNote::Rewound { at, .. }) = read;
+            past.iter_mut().for_each(|it| it.reach(at));
+            match read {
+                FileNote::Changed { .. } | FileNote::Command { .. } => {
+                    let note = note.number;
+                    past.push(PastChange { at, note, was_left: false, is_open: false });
                 }
-                FileNote::Rewound { at } => past.retain(|(changed, _)| *changed <= at),
+                FileNote::Rewound { kept: false, .. } => past.retain(|it| it.at <= at),
+                FileNote::Rewound { kept: true, .. } => {
+                    for left in past.iter_mut().filter(|it| it.at > at) {
+                        (left.at, left.was_left, left.is_open) = (at + 1, true, true);
+                    }
+                }
             }
         }
     }
+    past.iter_mut().for_each(|it| it.reach(length));
     Ok(past)
 }
 

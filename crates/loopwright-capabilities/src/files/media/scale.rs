@@ -9,6 +9,9 @@ use image::{
 
 use super::{FittingPicture, MediaLimits, Picture};
 
+/// The most pixels of a picture that is scaled down. It is small as a file if they are all alike.
+const MAX_PIXELS: u64 = 100_000_000;
+
 /// The most memory that a picture may take while it is decoded.
 const MAX_MEMORY: u64 = 512 << 20;
 
@@ -48,6 +51,10 @@ fn pixels(bytes: &[u8]) -> Option<(u32, u32)> {
 
 fn scaled(bytes: &[u8], limits: &MediaLimits) -> Option<FittingPicture> {
     let mut decoder = reader(bytes)?.into_decoder().ok()?;
+    let (width, height) = decoder.dimensions();
+    if u64::from(width) * u64::from(height) > MAX_PIXELS {
+        return None;
+    }
     // What a camera turned is turned back, as nothing says so in the picture that is made.
     let orientation = decoder.orientation().ok();
     let mut picture = DynamicImage::from_decoder(decoder).ok()?;
