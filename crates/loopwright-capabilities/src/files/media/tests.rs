@@ -95,7 +95,7 @@ fn a_broken_or_endless_picture_is_refused_with_the_reason() {
     let mut bomb = picture(1, 1, ImageFormat::Png);
     bomb[16..24].copy_from_slice(&[0, 0, 0xEA, 0x60, 0, 0, 0xEA, 0x60]);
     let endless =
-        "it has 60000×60000 pixels, which are too many; make a smaller image of it with a command";
+        "it has 60000×60000 pixels, which is too many; make a smaller copy with a command";
     assert_eq!(error(&bomb), endless);
 }
 
