@@ -49,7 +49,7 @@ pub struct AgentDefinition {
     /// that the program knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mcp_servers: Option<Map<String, Value>>,
-    /// Commands that run at events, by the name of the event, as under `hooks` in the settings of
+    /// Commands that run on events, by the name of the event, as under `hooks` in the settings of
     /// Claude Code. They run only where the program registers a capability for them: see [`HOOKS`].
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub hooks: Map<String, Value>,

@@ -321,7 +321,7 @@ impl Setup {
         let folders: Vec<_> = self.workdir.folders().map(|it| it.display().to_string()).collect();
         if !folders.is_empty() {
             text.push_str(
-                "\nYou can also use the files of these folders; name them by absolute paths: ",
+                "\nYou can also use the files in these folders; refer to them by absolute path: ",
             );
             text.push_str(&folders.join(", "));
             text.push('.');

@@ -569,7 +569,7 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
         "e" | "edit" if command_of(asked.call).is_none() => Answer::Unclear(
             "type `e` and the new arguments as JSON, such as `e {\"path\": \"b.txt\"}`",
         ),
-        "e" | "edit" if is_alone => Answer::Unclear("type `e` and the command that runs instead"),
+        "e" | "edit" if is_alone => Answer::Unclear("type `e` and the command to run instead"),
         "e" | "edit" => {
             let mut arguments = asked.call.parse_arguments().unwrap_or(Value::Null);
             arguments["command"] = json!(rest);

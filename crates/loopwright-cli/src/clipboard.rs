@@ -26,7 +26,9 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClipboardError {
     /// None of the programs is installed.
-    #[error("no program reads the clipboard; install `wl-paste` (package wl-clipboard) or `xclip`")]
+    #[error(
+        "no program can read the clipboard; install `wl-paste` (package wl-clipboard) or `xclip`"
+    )]
     NoProgram,
     /// The clipboard has something else, or nothing.
     #[error("the clipboard has no image")]

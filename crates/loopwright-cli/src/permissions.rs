@@ -58,8 +58,8 @@ pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
     if unset > 0 {
         let ignored = count(unset, "permission setting");
         console::warn(&format!(
-            "{ignored} of Claude Code for all projects ignored; to use them, set `claude = true` in `[permissions]` of your own \
-             configuration, or `false` to hide this warning"
+            "{ignored} ignored in the settings of Claude Code for all projects; to use them, set `claude = true` in \
+             `[permissions]` of your own configuration; to hide this warning, set `claude = false`"
         ));
     }
     if untrusted > 0 {

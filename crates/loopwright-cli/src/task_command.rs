@@ -18,8 +18,8 @@ pub(crate) enum TaskCommand {
 }
 
 /// What stands for an empty list.
-const NONE: &str =
-    "no background tasks; commands end when you leave, sub-agents with the run that started them";
+const NONE: &str = "no background tasks; commands end when you leave, and sub-agents end with the run that \
+    started them";
 
 /// Lines in which only `/tasks` is a command. All others are messages.
 pub(crate) struct TaskLines(pub(crate) BackgroundTasks);

@@ -144,7 +144,7 @@ fn ctrl_v_says_why_nothing_is_attached() {
     let server = Server::start([]);
     let no_image = with_clipboard(chatting(&server), "#!/bin/sh\nexit 1\n");
     for (world, told) in [
-        (chatting(&server), "no program reads the clipboard; install `wl-paste`"),
+        (chatting(&server), "no program can read the clipboard; install `wl-paste`"),
         (no_image, "the clipboard has no image"),
     ] {
         let terminal = Terminal::new(120)

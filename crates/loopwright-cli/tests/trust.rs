@@ -100,7 +100,7 @@ fn settings_of_the_user_for_claude_code_restrict_and_allow_only_if_the_configura
         (done.stdout, done.stderr)
     };
     let place = "(/.claude/settings.json:1)";
-    let warned = "warning: 1 permission setting of Claude Code for all projects ignored; to use them, set `claude = true` in `[permissions]` of your own configuration, or `false` to hide this warning\n\
+    let warned = "warning: 1 permission setting ignored in the settings of Claude Code for all projects; to use them, set `claude = true` in `[permissions]` of your own configuration; to hide this warning, set `claude = false`\n\
                   warning: /.claude/settings.json: 1 hook ignored: `permissions.claude` is not set\n";
     let restricting = format!("deny Bash(rm *) {place}\n");
     assert_eq!(shown(&world, &[]), (format!("mode ask\n{restricting}"), warned.to_owned()));

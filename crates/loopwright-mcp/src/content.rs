@@ -150,7 +150,7 @@ impl Writer {
             Ok(Picture { pixels: Some((width, height)), .. })
                 if width.max(height) > Picture::MAX_EDGE =>
             {
-                let reason = format!("it has {width}×{height} pixels, which are too many");
+                let reason = format!("it has {width}×{height} pixels, which is too many");
                 self.omitted_because("image", mime, &data, &reason);
             }
             Ok(picture) => {
@@ -263,7 +263,7 @@ mod tests {
         let expect = [
             "[image of type image/png, 12 bytes, was omitted: it is not a PNG, JPEG, GIF or WebP image]",
             "[image of type image/png, 42 bytes, was omitted: it is truncated: the end of the PNG image is missing]",
-            "[image of type image/png, 69 bytes, was omitted: it has 65537×1 pixels, which are too many]",
+            "[image of type image/png, 69 bytes, was omitted: it has 65537×1 pixels, which is too many]",
         ];
         assert_eq!(texts, expect);
     }

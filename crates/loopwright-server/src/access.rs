@@ -147,7 +147,7 @@ impl Access {
                 Ok(None)
             }
             Err(Refused::Unavailable(error)) => {
-                tracing::error!(%error, "keys of the issuer cannot be read");
+                tracing::error!(%error, "issuer keys cannot be read");
                 Err(Problem::unavailable("tokens cannot be checked now; try again"))
             }
         }

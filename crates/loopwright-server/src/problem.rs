@@ -176,7 +176,7 @@ impl From<SessionError> for Problem {
                 Self::conflict("the call is not waiting for a decision; list the waiting calls")
             }
             SessionError::Superseded { .. } => Self::conflict(
-                "the request was answered or changed in the meantime; list the waiting calls",
+                "the request was answered or changed in the meantime; list the waiting calls again",
             ),
             SessionError::Decision(error) => Self::invalid(error.to_string()),
             SessionError::Status(error) => Self::conflict(error.to_string()),

@@ -137,7 +137,7 @@ fn line(entry: &Entry) -> String {
         _ => "other",
     };
     let note = if entry.name.to_str().is_none() {
-        " (not UTF-8: rename it with a command to use it)"
+        " (not UTF-8; to use it, rename it with a command)"
     } else {
         ""
     };

@@ -40,7 +40,7 @@ pub struct WriteFileArgs {
 
 const DESCRIPTION: &str = "Creates a file in the working directory. An existing file is not \
     changed unless `overwrite` is true; to change parts of it, use `edit_file`. Either all of \
-    the content is written or nothing.";
+    the content is written or none of it.";
 
 impl WriteFile {
     /// Creates the tool for a directory.

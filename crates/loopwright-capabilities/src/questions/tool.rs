@@ -58,7 +58,7 @@ impl AskUserArgs {
         let mut options: Vec<&str> = Vec::new();
         for option in self.options.iter().map(|it| it.trim()) {
             if option.is_empty() {
-                return Err("an option is empty; pass a text for each option".to_owned());
+                return Err("an option is empty; pass text for each option".to_owned());
             }
             if !options.contains(&option) {
                 options.push(option);

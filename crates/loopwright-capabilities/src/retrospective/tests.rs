@@ -161,7 +161,7 @@ fn the_first_valid_retrospection_of_a_step_counts() {
     let calls = ScenarioStep::tool_calls([back(9, "x"), back(1, "one"), back(0, "zero")]);
     let (state, _) = run([tool("a"), tool("b"), calls, "done".into()]);
     assert_eq!(said(&state), ["go", "a", BACK_TO_1, "done"]);
-    let twice = "Error: cannot return: another call of this step already returns to a checkpoint";
+    let twice = "Error: cannot return: another call in this step already returns to a checkpoint";
     assert_eq!(told(&state)[1..], ["Returning to checkpoint 1.", twice]);
 }
 

@@ -64,7 +64,7 @@ pub enum RewindError {
     )]
     UsedUp(u32),
     /// An earlier call of the step already rewinds.
-    #[error("cannot return: another call of this step already returns to a checkpoint")]
+    #[error("cannot return: another call in this step already returns to a checkpoint")]
     Twice,
     /// The agent has no checkpoints.
     #[error("there are no checkpoints; continue from the current state")]

@@ -167,7 +167,7 @@ impl Reader<'_> {
             Value::String(text) => Some(text),
             value @ (Value::Number(_) | Value::Bool(_)) => Some(value.to_string()),
             Value::Array(_) | Value::Object(_) => {
-                self.problems.push(SkillProblem::WrongType { key, expected: "a text" });
+                self.problems.push(SkillProblem::WrongType { key, expected: "text" });
                 None
             }
         }

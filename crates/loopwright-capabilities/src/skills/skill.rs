@@ -51,7 +51,7 @@ pub struct SkillInfo {
     pub context: SkillContext,
     /// The agent that runs it, if it runs in its own conversation.
     pub agent: Option<String>,
-    /// Commands that run at events while it is active, by the names of the events. A program that runs them says so with
+    /// Commands that run on events while it is active, by the names of the events. A program that runs them says so with
     /// [`SkillLibrary::with_hooks`](super::SkillLibrary::with_hooks).
     pub hooks: Map<String, Value>,
 }

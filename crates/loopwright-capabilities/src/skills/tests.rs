@@ -146,7 +146,7 @@ fn harmless_deviations_are_warnings() {
         ),
         (
             "name: demo\ndescription: d\nlicense: [MIT]",
-            SkillProblem::WrongType { key: "license", expected: "a text" },
+            SkillProblem::WrongType { key: "license", expected: "text" },
         ),
         ("name: demo\ndescription: Use when: asked", SkillProblem::Quoted),
     ];

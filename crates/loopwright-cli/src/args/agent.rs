@@ -86,7 +86,7 @@ pub struct PermissionArgs {
     /// Choose which tool calls run without a rule: plan, ask, accept-edits, auto, deny or unconfined [default: auto]
     #[arg(long, value_name = "MODE", value_parser = parsed::<Mode>)]
     pub permission_mode: Option<Mode>,
-    /// Same as `--permission-mode unconfined`, by the name that other programs have for it
+    /// Same as `--permission-mode unconfined`, under the name that other programs use
     #[arg(
         long,
         hide = true,

@@ -147,7 +147,7 @@ Examples:
   List the jobs that wait for a decision
     loopwright jobs --status needs-input
 
-  Submit a job at 7:30 UTC on workdays, each in a new session
+  Submit a job at 7:30 UTC on weekdays, each in a new session
     loopwright jobs schedule add morning \"30 7 * * 1-5\" \"Summarize the log of the last day\"";
 
 /// The end of `loopwright worker --help`.

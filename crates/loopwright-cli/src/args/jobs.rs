@@ -83,7 +83,7 @@ pub struct WorkerArgs {
     /// Accept the connections of Restate at this address
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9080", help_heading = "Restate")]
     pub restate_listen: SocketAddr,
-    /// Register this worker with the administration of Restate at this address
+    /// Register this worker through the admin API of Restate at this address
     #[arg(long, value_name = "URL", value_parser = parsed::<BaseUrl>, help_heading = "Restate")]
     pub restate_admin: Option<BaseUrl>,
     /// Register this address, such as that of a load balancer, instead of the address on which the worker listens

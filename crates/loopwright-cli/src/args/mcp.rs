@@ -122,7 +122,7 @@ pub struct McpAddArgs {
     /// Name of the server
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// URL of the server, unix:PATH of its socket, or the command that starts it with its arguments
+    /// URL of the server, unix:PATH of its socket, or the command that starts it, with arguments
     #[arg(
         value_name = "URL|COMMAND",
         required = true,

@@ -142,10 +142,10 @@ pub struct PrincipalLimitArgs {
     /// Refuse another run of a principal while N are queued or running
     #[arg(long, value_name = "N")]
     pub max_runs: Option<NonZeroU32>,
-    /// Refuse runs of a principal that has used N tokens on the current day in UTC
+    /// Refuse runs of a principal that has used N tokens in the current UTC day
     #[arg(long, value_name = "N")]
     pub tokens_per_day: Option<NonZeroU64>,
-    /// Refuse runs of a principal that has spent this amount on the current day in UTC
+    /// Refuse runs of a principal that has spent this amount in the current UTC day
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub cost_per_day: Option<Cost>,
 }

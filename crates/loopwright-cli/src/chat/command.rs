@@ -41,7 +41,7 @@ pub(super) const COMMANDS: [(&str, &str); 31] = [
     ),
     ("/mcp", "show the MCP servers and whether they work"),
     ("/permissions", "show the permission rules"),
-    ("/hooks", "show the hooks, which are commands that run at events"),
+    ("/hooks", "show the hooks, which are commands that run on events"),
     ("/SERVER:PROMPT [ARGUMENTS]", "send a prompt of an MCP server"),
     ("/quit", "exit, like Ctrl-D"),
     ("!COMMAND", "run a command in the sandbox; the agent sees its output with your next message"),

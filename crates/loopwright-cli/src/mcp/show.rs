@@ -75,7 +75,7 @@ pub(super) async fn show(
     if !log.is_empty() {
         let hidden = log.len().saturating_sub(MAX_LOG);
         let more = if hidden > 0 {
-            format!(" (the last {MAX_LOG} of {} lines; `--json` has all)", log.len())
+            format!(" (the last {MAX_LOG} of {} lines; `--json` shows all)", log.len())
         } else {
             String::new()
         };

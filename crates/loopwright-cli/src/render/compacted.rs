@@ -21,9 +21,9 @@ pub(crate) fn compacted(told: &ConversationCompacted) -> String {
         format!("compacted: {turns} to {left}, about {tokens} tokens to {saved}")
     };
     if !told.files.is_empty() {
-        let outputs = count(told.files.len() as u64, "output");
+        let outputs = count(told.files.len() as u64, "tool output");
         // Writing to a string does not fail.
-        let _written = write!(text, "; {outputs} of tools moved to {SPILL_DIR}");
+        let _written = write!(text, "; {outputs} moved to {SPILL_DIR}");
     }
     for problem in &told.problems {
         let _written = write!(text, "\n  {}", sanitize_terminal(problem));
@@ -43,7 +43,7 @@ mod tests {
         let mut told = ConversationCompacted::new(volume(34, 12_400), volume(5, 1830));
         told.files.push("a".to_owned());
         let saved = "compacted: 34 messages to 5, about 12,400 tokens to 1,830";
-        assert_eq!(compacted(&told), format!("{saved}; 1 output of tools moved to .tool-outputs"));
+        assert_eq!(compacted(&told), format!("{saved}; 1 tool output moved to .tool-outputs"));
         let mut told = ConversationCompacted::new(volume(4, 10), volume(4, 10));
         assert_eq!(compacted(&told), "nothing to compact");
         told.problems.push("the model is\x1b[31m down".to_owned());

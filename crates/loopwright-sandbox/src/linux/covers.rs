@@ -197,7 +197,7 @@ fn refusal(path: &Path, obstacle: &Obstacle) -> Refusal {
     Refusal::Policy(match obstacle {
         Obstacle::Link => format!(
             "the protected path {path} is a symbolic link{}, which a command that writes directly to its folder could \
-                replace; put the file itself there, take the path off the protected paths, or let changes be staged \
+                replace; put the file itself there, remove the path from the protected paths, or let changes be staged \
                 (`loopwright doctor sandbox` says why they are not)",
             target.map_or_else(String::new, |it| format!(" to {}", it.display()))
         ),

@@ -156,7 +156,7 @@ impl Sweep {
             }
             let back = kept.put_back(root).into_iter();
             notes.extend(back.map(|path| {
-                format!("{} was restored to its content before the command", path.display())
+                format!("{} was restored to its content from before the command", path.display())
             }));
         }
         notes

@@ -25,8 +25,9 @@ pub(super) fn is_read(name: &OsStr) -> bool {
 }
 
 const RUST: Reason = Reason::new("names a folder whose programs would run in place of Rust's");
-const VERSIONS: Reason =
-    Reason::new("names a folder or a command, not only versions: its programs run in the folder");
+const VERSIONS: Reason = Reason::new(
+    "names a folder or a command, not only versions, so it chooses which programs run in this folder",
+);
 const BAZEL: Reason = Reason::new("chooses where Bazel is downloaded from, not only its version");
 const PNPM: Reason = Reason::new("names code that pnpm runs with every command");
 

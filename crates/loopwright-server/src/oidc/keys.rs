@@ -104,7 +104,7 @@ impl KeyStore {
             }
             // Known keys stay valid while the issuer is away, for a day.
             (Err(error), Some(known)) => {
-                tracing::warn!(%error, "keys of the issuer cannot be read");
+                tracing::warn!(%error, "issuer keys cannot be read");
                 Ok(known.keys)
             }
             (Err(error), None) => Err(error),

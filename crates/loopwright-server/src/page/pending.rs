@@ -312,7 +312,7 @@ pub(crate) fn decision(
         }
         "error" => match filled(fields, "message") {
             Some(message) => Ok(DecisionBody::Error { message }),
-            None => Err(Problem::invalid("write what the error is")),
+            None => Err(Problem::invalid("describe the error")),
         },
         "answer" => {
             let schema = match asked.kind {

@@ -168,7 +168,7 @@ async fn kept(
     let suggested = suggested(server, session, asked).await;
     if rules.is_empty() || suggested != *rules {
         return Err(Problem::conflict(
-            "the rules of the call have changed; list the waiting calls",
+            "the rules for this call have changed; list the waiting calls again",
         ));
     }
     Ok(Some(KeptRules { scope: *scope, allows, rules: rules.clone() }))

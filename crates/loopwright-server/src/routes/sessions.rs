@@ -145,7 +145,7 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "delete",
                 "/v1/sessions/{session}",
                 "deleteSession",
-                "Delete a session and its folder; a run is cancelled",
+                "Delete a session and its folder; an active run is cancelled",
             )
         },
         Operation {

@@ -13,7 +13,7 @@ use crate::{
     server::Server,
 };
 
-/// What the principal of the request consumed on the current day in UTC, and its limits. A limit that is absent does not
+/// What the principal of the request consumed in the current UTC day, and its limits. A limit that is absent does not
 /// exist.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PrincipalUsage {

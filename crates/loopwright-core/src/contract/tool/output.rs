@@ -9,7 +9,7 @@ use crate::{BoxError, outcome::ToolOutput};
 /// Converts into a tool's output.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
-    note = "return text, a number, a `ToolOutput`, or wrap a serializable value in `Json`"
+    note = "return text, a number or a `ToolOutput`, or wrap a serializable value in `Json`"
 )]
 pub trait IntoToolOutput {
     /// Performs the conversion.

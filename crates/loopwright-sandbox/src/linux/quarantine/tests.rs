@@ -211,7 +211,7 @@ fn protected_files_that_were_changed_or_removed_are_put_back() {
     assert_eq!(hooks, ["mine", "mine", ""]);
     let ending = |end: &str| notes.iter().filter(|it| it.ends_with(end)).count();
     let changed = ending(", and the file is as it was before the command");
-    let removed = ending(" was restored to its content before the command");
+    let removed = ending(" was restored to its content from before the command");
     assert_eq!((changed, removed, notes.len()), (2, 1, 4), "{notes:?}");
 }
 
