@@ -29,7 +29,7 @@
 //! | [`front_matter`] | text files that start with YAML |
 //! | [`broadcasting`] | broadcasting of the agent's events |
 //! | `web` | web pages as Markdown |
-//! | `remote_agent` | delegation to agents of other servers |
+//! | `remote_agent` | delegation to agents on other servers |
 //! | [`permissions`] | rules that decide which calls run, need approval or are denied |
 //! | [`inventory`] | the capabilities of this crate, as data |
 //!

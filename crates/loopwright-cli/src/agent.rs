@@ -110,7 +110,7 @@ pub struct Setup {
     pub(crate) web: Option<WebFetchTool>,
     /// What searches the web, if a service is configured.
     pub(crate) search: Option<SearchTool>,
-    /// The agents of other servers.
+    /// The agents on other servers.
     pub(crate) remote_agents: UseRemoteAgent,
     /// What is checked and kept of its answers.
     pub checks: AnswerChecks,

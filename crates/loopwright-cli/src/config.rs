@@ -125,7 +125,7 @@ pub struct Config {
     pub chat: ChatSettings,
     /// What names of models in definitions stand for.
     pub aliases: BTreeMap<String, Setting<ModelRef>>,
-    /// Agents of other servers.
+    /// Agents on other servers.
     pub remote_agents: BTreeMap<String, Setting<RemoteAgentTable>>,
     /// The service that searches the web.
     pub web_search: Option<Setting<SearchSetting>>,

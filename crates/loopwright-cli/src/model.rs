@@ -260,7 +260,7 @@ pub(crate) fn named(
 ) -> Result<LlmConfig, ModelError> {
     let no_model = |message: String| ModelError::new(ModelErrorKind::NoModel, message);
     let Some(name) = ModelName::from_text(text) else {
-        return Err(no_model(format!("not a model; write {}", ModelName::EXPECTED)));
+        return Err(no_model(format!("`{text}` is not a model; write {}", ModelName::EXPECTED)));
     };
     let model =
         name.resolve(&config.aliases, &config.providers, sources).map_err(|suggestion| {

@@ -1,4 +1,4 @@
-//! Agents of other servers that the user has configured.
+//! Agents on other servers that the user has configured.
 
 use loopwright_capabilities::remote_agent::{RemoteAgent, UseRemoteAgent};
 use loopwright_models::Secret;

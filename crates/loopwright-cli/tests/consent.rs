@@ -91,7 +91,7 @@ fn a_call_whose_deadline_has_passed_is_denied_and_takes_no_decision() {
     let late = world.run(&["sessions", "decide", id, "approve"]);
     assert_ne!(late.status, 0);
     assert!(
-        late.stderr.contains("the deadline of the pending call of `bash` has passed"),
+        late.stderr.contains("the deadline of the pending call to `bash` has passed"),
         "{}",
         late.stderr
     );

@@ -459,7 +459,7 @@ fn of_servers(url: &str) -> Vec<(&'static str, Brings)> {
         ("servers of settings", settings(&allowed)),
         ("a server of the configuration", config(table)),
         ("an agent of another server", config(&remote)),
-        ("a capability of agents of other servers", capability("use_remote_agent", &remote_agent)),
+        ("a capability for agents on other servers", capability("use_remote_agent", &remote_agent)),
         ("a server of an agent", agent(&brought)),
         ("a server at an address of an agent", agent(&reached)),
         ("hooks of an agent", agent(&format!("hooks: {}", hook("SessionStart")["hooks"]))),

@@ -181,7 +181,7 @@ fn a_call_is_only_tried_again_if_that_does_no_harm() {
         retried";
     let promise = |effects: &str| {
         format!(
-            "{harm}, which `side_effects = \"{effects}\"` does not promise; make it \
+            "{harm}, and `side_effects = \"{effects}\"` does not promise that; make it \
                 `\"read_only\"` or `\"idempotent\"`, or omit `retry` @ retry"
         )
     };

@@ -304,7 +304,7 @@ impl Blocks {
             Block::Text { text } => text.clone(),
             Block::Image { .. } => "[image]".to_owned(),
             Block::Audio { .. } => "[audio]".to_owned(),
-            Block::ToolUse { name, .. } => format!("[call of {name}]"),
+            Block::ToolUse { name, .. } => format!("[call to {name}]"),
             Block::ToolResult { .. } => "[result of a call]".to_owned(),
         });
         texts.collect::<Vec<_>>().join("\n")

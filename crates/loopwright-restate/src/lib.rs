@@ -12,7 +12,7 @@
 //! | delayed invocation | a job that waits for its start, or for the deadline of a request |
 //! | sleep | the delay before the next attempt |
 //! | terminal error | a job that failed; its record has the reason |
-//! | cancellation | the run is stopped as by `Cancel` |
+//! | cancellation | the run is stopped, as with `Cancel` |
 //!
 //! A job whose session waits for a decision has ended its invocation: the session has the request, and the decision sends the
 //! job again. So nothing in Restate grows with the number of sessions that wait, and a decision is valid only where it is recorded, in the

@@ -137,8 +137,8 @@ impl RestateScheduler {
 
     fn needs(&self, needs: &JobLabels, priority: i32) -> Result<JobLabels, StoreError> {
         let reason = if !needs.is_empty() && *needs != self.label {
-            "Restate does not deliver jobs by labels; omit them, or use a Restate service for each \
-            kind of worker"
+            "Restate does not deliver jobs by label; omit labels, or use a Restate service for \
+            each kind of worker"
         } else if priority != 0 {
             "Restate does not order jobs by priority; omit it, or use the queue of the database"
         } else {

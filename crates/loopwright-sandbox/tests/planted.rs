@@ -512,7 +512,7 @@ async fn a_protected_file_that_another_program_replaces_ends_the_command_and_hol
         let output = child.wait().await;
         assert_eq!(output.outcome, ExitOutcome::Cancelled, "{backend}");
         let text = output.notes.join("\n");
-        assert!(text.contains(".git/config was replaced by another program"), "{backend}: {text}");
+        assert!(text.contains(".git/config, which was then"), "{backend}: {text}");
         let config = world.read(".git/config");
         assert!(!config.contains("fsmonitor"), "{backend}: {config}\n{text}");
     }

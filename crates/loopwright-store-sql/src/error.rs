@@ -97,7 +97,7 @@ pub enum SqlError {
     },
     /// The database cannot be reached.
     #[error(
-        "{place} cannot be reached; check that the server runs and that the address is correct"
+        "{place} cannot be reached; check that the server is running and that the address is correct"
     )]
     Unreachable {
         /// The database.

@@ -229,7 +229,7 @@ pub(crate) async fn restore_definition(
     let mut others = transaction.rows(others, values![key]).await?;
     let name = others.first_mut().and_then(|row| row.text(2).ok());
     let (body, what) = if let Some(body) = others.iter_mut().find_map(is_sound) {
-        (body, "the same-named agent of another session")
+        (body, "the agent of the same name from another session")
     } else {
         let name = name.unwrap_or_else(|| "unknown".to_owned());
         let plain = AgentDefinition::new(&*name, &*name, "");

@@ -165,7 +165,7 @@ impl<D: Database> SqlStore<D> {
         let repaired = match (restored, agent) {
             (Restored::Nothing, None) => None,
             (Restored::Nothing, Some(agent)) => {
-                Some(format!("the session is suspended and has {agent}"))
+                Some(format!("the session is suspended and now has {agent}"))
             }
             (Restored::Columns(columns), _) => {
                 Some(format!("the session is suspended and lacks its {}", columns.join(", ")))

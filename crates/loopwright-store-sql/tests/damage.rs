@@ -152,7 +152,8 @@ async fn a_definition_that_was_altered_is_refused() {
     assert_eq!(store.salvage(&id("a")).await.unwrap().unwrap().changes.len(), 3);
     assert_eq!(store.check(false).await.unwrap().len(), 1);
     let repaired = store.check(true).await.unwrap();
-    let agent = "the session is suspended and has the same-named agent of another session";
+    let agent =
+        "the session is suspended and now has the agent of the same name from another session";
     assert_eq!(repaired[0].repaired.as_deref(), Some(agent));
     assert_eq!(store.check(true).await.unwrap(), []);
     assert_eq!(said(&store, "a").await, ["one", "two", "three"]);

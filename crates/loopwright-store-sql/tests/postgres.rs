@@ -296,7 +296,7 @@ async fn a_database_that_was_gone_is_used_again_when_it_is_back() {
     let gone = say(&store, "a", 1, "lost").await.unwrap_err();
     assert!(matches!(gone, StoreError::Unavailable(_)), "{gone:?}");
     let text = gone.to_string();
-    assert!(text.contains("cannot be reached; check that the server runs"), "{text}");
+    assert!(text.contains("cannot be reached; check that the server is running"), "{text}");
     assert!(matches!(store.load(&id("a")).await, Err(StoreError::Unavailable(_))));
     server.start();
     is_kept(&store).await;

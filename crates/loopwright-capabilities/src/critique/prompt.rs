@@ -48,7 +48,7 @@ pub(super) fn question(task: &str, evidence: &str, answer: &str) -> String {
 /// Returns the message to the agent about a rejected answer.
 pub(super) fn feedback(verdict: &CriticVerdict, iteration: u32, max: u32) -> String {
     let mut text = format!(
-        "{FEEDBACK}{iteration} of {max}] Your answer was reviewed and is not accepted yet.\n\nProblem: {}",
+        "{FEEDBACK}{iteration} of {max}] Your answer was reviewed and has not been accepted yet.\n\nProblem: {}",
         verdict.summary.trim()
     );
     list("Weaknesses", &verdict.weaknesses, &mut text);

@@ -43,7 +43,7 @@ fn reason(state: &AgentState) -> Option<StopReason> {
     state.stop_signal().map(|it| it.reason)
 }
 
-const FEEDBACK: &str = "[Self-critique 1 of 2] Your answer was reviewed and is not accepted yet.\n\n\
+const FEEDBACK: &str = "[Self-critique 1 of 2] Your answer was reviewed and has not been accepted yet.\n\n\
     Problem: It is a guess.\n\nWeaknesses:\n- no source\n\nSuggestions:\n- run `look`\n\n\
     Follow the suggestions, using your tools; then give the complete answer again.";
 

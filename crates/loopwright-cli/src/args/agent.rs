@@ -53,7 +53,7 @@ pub struct AgentArgs {
     /// Record requests and responses to this file, without keys
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub record: Option<PathBuf>,
-    /// Replay the responses of a recorded file, without a network
+    /// Replay the responses recorded in this file, without a network
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "record")]
     pub replay: Option<PathBuf>,
     /// The permissions of the run.

@@ -1,4 +1,4 @@
-//! Agents of other servers.
+//! Agents on other servers.
 
 use std::fmt;
 

@@ -33,7 +33,7 @@ pub enum DecisionError {
     },
     /// The deadline of the request has passed.
     #[error(
-        "the deadline of the pending call of `{tool}` has passed: the call will be denied when the run resumes"
+        "the deadline of the pending call to `{tool}` has passed: the call will be denied when the run resumes"
     )]
     Expired {
         /// The tool.

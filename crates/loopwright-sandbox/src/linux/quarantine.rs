@@ -140,8 +140,8 @@ impl Sweep {
             for (path, reason) in found {
                 notes.push(match move_away(root, &path) {
                     Ok(to) if [obeyed, kept].iter().any(|it| it.put_back_at(root, &path)) => format!(
-                        "{} {reason}; the changed file was moved to {to}, and the file is as it was before \
-                            the command",
+                        "{} {reason}; the changed file was moved to {to}, and the original \
+                            was restored",
                         path.display()
                     ),
                     Ok(to) => {

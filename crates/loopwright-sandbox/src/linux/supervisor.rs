@@ -270,7 +270,7 @@ impl Watch<'_> {
         self.covers = None;
         self.notes.extend(lost.iter().map(|path| {
             format!(
-                "{} was replaced by another program, so it was no longer hidden or protected; the \
+                "another program replaced {}, which was then no longer hidden or protected; the \
                     command was stopped",
                 path.display()
             )

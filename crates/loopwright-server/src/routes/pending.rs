@@ -163,7 +163,9 @@ async fn kept(
         return Err(Problem::invalid("rules cannot be saved with edited arguments"));
     }
     if *scope == RuleScope::Always && session.id().tag().is_some() {
-        return Err(Problem::invalid("only the user of the server can save rules permanently"));
+        return Err(Problem::invalid(
+            "only the user who runs the server can save rules permanently",
+        ));
     }
     let suggested = suggested(server, session, asked).await;
     if rules.is_empty() || suggested != *rules {

@@ -266,7 +266,7 @@ fn summarized_turns_stay_recorded() {
 #[test]
 fn injected_user_messages_are_summarized_and_the_task_stays() {
     for said in [
-        "[Self-critique 1 of 2] Your answer was reviewed and is not accepted yet.",
+        "[Self-critique 1 of 2] Your answer was reviewed and has not been accepted yet.",
         "[REWOUND to checkpoint 0] You continued from here before.",
         "The data is invalid:\n- no\nAnswer again with the complete data and nothing else.",
     ] {

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 /// compiler reports a missing implementation in one sentence.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot take `{Self}` as an argument",
-    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for it, or take one of the types that have them, such as `String`, `u32`, `Vec<…>` and `Option<…>`"
+    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for it, or use a type that implements them, such as `String`, `u32`, `Vec<…>` or `Option<…>`"
 )]
 pub trait ToolArgument {}
 

@@ -113,7 +113,7 @@ impl Check<'_> {
         let violation = match (keyword, value) {
             ("type", _) if Kinds::of(rule).is_some_and(|it| !it.includes(value)) => {
                 if rule.is_array() {
-                    format!("{shown} is not of types {}", List(list, ", "))
+                    format!("{shown} is not of type {}", List(list, " or "))
                 } else {
                     format!("{shown} is not of type {rule}")
                 }

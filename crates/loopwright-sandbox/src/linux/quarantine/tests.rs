@@ -89,7 +89,7 @@ fn a_refused_change_of_a_file_is_undone_and_an_allowed_one_stays() {
         ["lib/.git/config", "pyproject.toml", "sub/.envrc", "sub/.husky/pre-commit"],
         "{notes:?}"
     );
-    let is_undone = |it: &String| it.ends_with(", and the file is as it was before the command");
+    let is_undone = |it: &String| it.ends_with(", and the original was restored");
     assert!(notes.iter().all(is_undone), "{notes:?}");
     for (path, before, after) in files {
         let now = fs::read_to_string(folder.path().join(path)).unwrap();
@@ -210,7 +210,7 @@ fn protected_files_that_were_changed_or_removed_are_put_back() {
     let hooks = ["hooks/pre-commit", "hooks/post-commit", "hooks/pre-push"].map(read);
     assert_eq!(hooks, ["mine", "mine", ""]);
     let ending = |end: &str| notes.iter().filter(|it| it.ends_with(end)).count();
-    let changed = ending(", and the file is as it was before the command");
+    let changed = ending(", and the original was restored");
     let removed = ending(" was restored to its content from before the command");
     assert_eq!((changed, removed, notes.len()), (2, 1, 4), "{notes:?}");
 }

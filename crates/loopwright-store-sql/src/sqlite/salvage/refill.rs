@@ -139,7 +139,7 @@ impl<'a> Rebuild<'a> {
         // The remaining IDs are of sessions of which nothing else is left.
         findings.extend(self.names.values().filter_map(|name| {
             let session = SessionId::new(name.clone()).ok()?;
-            let problem = "only its name is left".to_owned();
+            let problem = "only its ID is left".to_owned();
             Some(Finding { session: Some(session), problem, repaired: None })
         }));
         let live = self.keys("SELECT COUNT(*) FROM sessions WHERE status <> 'deleted'").await?;

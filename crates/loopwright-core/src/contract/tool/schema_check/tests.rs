@@ -13,7 +13,7 @@ fn a_violation_names_its_place_and_its_rule() {
         (
             json!({ "type": ["integer", "null"] }),
             json!("a"),
-            r#"at /: "a" is not of types "integer", "null""#,
+            r#"at /: "a" is not of type "integer" or "null""#,
         ),
         (
             json!({ "enum": ["a", "b", "c"] }),
