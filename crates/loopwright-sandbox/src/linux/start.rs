@@ -162,7 +162,7 @@ fn landlock(
             uncounted: rustix::process::geteuid().is_root(),
         }),
         Err(refusal) => {
-            removal::remove(scratch).ok();
+            removal::remove(&scratch).ok();
             Err(refusal)
         }
     }

@@ -1,6 +1,6 @@
 //! Supervises a command: its time, its memory, its agent, and its end.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;

@@ -1,9 +1,9 @@
 //! Paths below a folder that are reached without links, and their checks.
 
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, utimensat};
