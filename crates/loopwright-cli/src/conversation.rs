@@ -16,6 +16,7 @@ use loopwright_core::{
     AgentState, Budget, OnInterrupted, Step,
     messages::{Message, Usage},
 };
+use loopwright_permissions::Mode;
 use loopwright_sessions::{
     AgentSession, SessionError, SessionFactory, SessionFiles, SessionId, SessionRuntime,
     SessionStore,
@@ -42,7 +43,7 @@ use crate::signals::{CancelSwitch, Signals};
 use crate::steering::{LiveLines, Steered};
 use crate::task_command::TaskLines;
 use crate::turn::Turn;
-use crate::typed_text::typed_text;
+use crate::typed_text::{planning, typed_text};
 
 /// What the agent is for.
 pub(crate) const ABOUT: &str = "Works on the files of one directory.";
