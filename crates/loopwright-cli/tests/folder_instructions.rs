@@ -142,3 +142,68 @@ fn files_that_are_not_the_project_s_and_denied_ones_tell_nothing() {
         assert_eq!(none.concat(), Vec::<String>::new(), "{option}: {}", ended.stderr);
     }
 }
+
+/// A project whose files lead to a secret in each way that a file with instructions has.
+fn leading_to_secrets() -> World {
+    let world = World::new()
+        .file("secret.md", "sesame")
+        .file("elsewhere/AGENTS.md", "sesame")
+        .file("elsewhere/a.txt", "a")
+        .file("project/keys/denied.md", "sesame")
+        .file("project/keys/hidden.md", "sesame")
+        .file("project/keys/a.txt", "a")
+        .file("project/loopwright.toml", "[sandbox]\nhide = [\"keys/hidden.md\"]\n")
+        .file(
+            "project/web/AGENTS.md",
+            "Web. @../docs/more.md @../../secret.md @~/secret.md @/secret.md @out.md",
+        )
+        .file("project/docs/more.md", "More. @../keys/denied.md and @../keys/hidden.md")
+        .file("project/web/a.txt", "a")
+        .file("project/denied/a.txt", "a")
+        .file("project/hidden/a.txt", "a")
+        .file("project/rules/a.txt", "a");
+    let link = |target: &str, at: &str| {
+        let at = world.path(at);
+        std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+        symlink(target, at).unwrap();
+    };
+    link("../../secret.md", "project/web/out.md");
+    link("../keys/denied.md", "project/denied/AGENTS.md");
+    link("../keys/hidden.md", "project/hidden/CLAUDE.md");
+    link("../../../elsewhere", "project/rules/.claude/rules");
+    link("../elsewhere", "project/far");
+    world
+}
+
+#[test]
+fn instructions_of_an_untrusted_project_tell_its_own_files_alone() {
+    let world = leading_to_secrets();
+    let paths = ["web/a.txt", "denied/a.txt", "hidden/a.txt", "rules/a.txt", "far/a.txt"];
+    let replies = paths.into_iter().map(read).chain([done()]).collect();
+    let (ended, requests) = run(&world, &["--deny", "Read(keys/denied.md)"], replies);
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    let told = requests.last().map(results).unwrap_or_default();
+    let own = ["web/../docs/more.md", "web/AGENTS.md"].map(str::to_owned).to_vec();
+    assert_eq!(told, [own, vec![], vec![], vec![], vec![]], "{}", ended.stderr);
+    let heard: String = requests.iter().map(Value::to_string).collect();
+    assert!(!heard.contains("sesame"), "{heard}");
+}
+
+#[test]
+fn instructions_at_the_root_of_a_project_are_no_way_around_rules_and_hidden_paths() {
+    for (name, target) in [("AGENTS.md", "keys/denied.md"), ("CLAUDE.md", "keys/hidden.md")] {
+        let heard = |options: &[&str], is_hidden: bool| {
+            let world = leading_to_secrets();
+            let world = if is_hidden { world } else { world.file("project/loopwright.toml", "") };
+            symlink(target, world.path("project").join(name)).unwrap();
+            let (ended, requests) = run(&world, options, vec![done()]);
+            assert_eq!(ended.status, 0, "{}", ended.stderr);
+            requests[0].to_string().contains("sesame")
+        };
+        assert_eq!(
+            (heard(&["--deny", "Read(keys/denied.md)"], true), heard(&[], false)),
+            (false, true),
+            "{name}"
+        );
+    }
+}

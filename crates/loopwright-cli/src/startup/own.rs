@@ -1,9 +1,10 @@
 //! The capabilities of the built-in agent, and what every agent gets.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use loopwright_agent::Definitions as _;
-use loopwright_capabilities::files::{FileAccess as _, FileUse, WorkspaceRoot};
+use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_capabilities::skills::SkillAudience;
 use loopwright_templates::{FolderInstructions, ProjectInstructions};
 
@@ -17,6 +18,7 @@ use crate::definitions::Defined;
 use crate::loaded::LoadedParts;
 use crate::mcp_servers::user_file;
 use crate::model;
+use crate::own_paths::OwnPaths;
 use crate::permissions::{HOOKS, RunPermissions};
 use crate::project::project_root;
 use crate::project_settings::ProjectSettings;
@@ -63,8 +65,8 @@ impl Startup {
         }
     }
 
-    /// Returns what folders of the project tell agents that use their files. Files that rules deny, or that are no part of the
-    /// repository, tell nothing.
+    /// Returns what folders of the project tell agents that use their files. Files that tools cannot read, such as those that rules
+    /// deny, and files that are no part of the repository, tell nothing.
     pub(super) fn folder_instructions(
         &self,
         agent: &AgentArgs,
@@ -76,25 +78,40 @@ impl Startup {
         let workdir = &self.config.workdir;
         let root = project_root(workdir);
         let root = root.canonicalize().unwrap_or(root);
-        let (permissions, files) = (permissions.shared().clone(), WorkspaceRoot::new(&root));
+        let files = self.readable(&root, permissions)?;
         let is_read = move |path: &Path| {
             let below = path.strip_prefix(files.path()).ok();
             // Notes that are not shared, such as `CLAUDE.local.md`, are excluded themselves.
             let folder = below.and_then(Path::parent);
             let is_own = folder.is_some_and(|folder| !files.excludes(folder));
-            is_own && permissions.denied(FileUse::Read, None, path).is_none()
+            is_own && can_read(&files, path)
         };
         let folders = FolderInstructions::new(&root, workdir).with_filter(is_read);
         Some(folders.with_on_warning(|warning| console::warn(warning)))
     }
 
-    /// Finds what the user and the project tell every agent, and says what is odd about it.
-    pub(super) fn project(&self, agent: &AgentArgs) -> ProjectInstructions {
+    /// Returns the files of the project as file tools read them. `None` means that no file of it can be read.
+    fn readable(&self, root: &Path, permissions: &RunPermissions) -> Option<WorkspaceRoot> {
+        let files = WorkspaceRoot::new(root).with_access(Arc::new(permissions.shared().clone()));
+        OwnPaths::of(&self.config, &self.sources).keep_from(files).ok()
+    }
+
+    /// Finds what the user and the project tell every agent, and says what is odd about it. Files of the project that tools
+    /// cannot read tell nothing.
+    pub(super) fn project(
+        &self,
+        agent: &AgentArgs,
+        permissions: &RunPermissions,
+    ) -> ProjectInstructions {
         if agent.no_agents_md || self.sources.discovery == Discovery::Nothing {
             return ProjectInstructions::default();
         }
         let workdir = &self.config.workdir;
-        let found = ProjectInstructions::find(&project_root(workdir), workdir);
+        let root = project_root(workdir);
+        let mut found = ProjectInstructions::find(&root, workdir);
+        let files = self.readable(&root, permissions);
+        let is_read = |path: &Path| files.as_ref().is_some_and(|files| can_read(files, path));
+        found.texts.retain(|(path, _)| is_read(path));
         let found = match &self.sources.home {
             Some(home) => {
                 let own = self.sources.own_directory();
@@ -109,4 +126,10 @@ impl Startup {
         }
         found
     }
+}
+
+/// Returns `true` if file tools can read a file: no rule denies it or a link on the way to it, and the configuration does not hide it.
+fn can_read(files: &WorkspaceRoot, path: &Path) -> bool {
+    let below = path.strip_prefix(files.path()).ok().and_then(Path::to_str);
+    below.is_some_and(|below| files.read_bytes(below, 0).is_ok())
 }
