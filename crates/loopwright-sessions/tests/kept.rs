@@ -3,30 +3,42 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use loopwright_agent::{
+    AgentBuilder, AgentDefinition, DefinitionRegistry, UseHook, UseLlmConfig, UseTools,
+};
+use loopwright_capabilities::subagents::UseSubagents;
 use loopwright_core::{
-    AgentLoop, ApprovalDecision, ApprovalRequest, CallableHook, ChatModel, InferCx, Interceptor,
-    ModelError, ToolDecision,
-    messages::{InferenceRequest, InferenceResponse, Role},
+    AgentLoop, ApprovalDecision, ApprovalRequest, CallableHook, ChatModel, InferCx, ModelError,
+    ToolDecision,
+    messages::{InferenceRequest, InferenceResponse, Message, Role},
 };
 use loopwright_sessions::{
-    AgentSession, CacheLimits, ClearSession, DecideCall, ForkSession, MemoryStore, SendMessage,
-    SessionAction, SessionCache, SessionError, SessionRepository, SessionRuntime,
+    AgentSession, CacheLimits, ClearSession, ContinueRun, DecideCall, ForkSession, MemoryStore,
+    SendMessage, SessionAction, SessionCache, SessionError, SessionRepository, SessionRuntime,
     SessionStore as _, StoreError, WriteMetadata, action_fn,
 };
-use loopwright_testing::{FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, test_loop};
+use loopwright_testing::{FrozenClock, MockTool, ScenarioStep, block_on};
 use proptest::prelude::*;
 use serde_json::json;
 
 use crate::support::{Same, id, session};
 
-/// An agent that calls a tool, about which the user is asked, and then answers.
+/// An agent that calls a tool, about which the user is asked, or lets a sub-agent call it, and then answers.
 fn agent() -> AgentLoop {
     let pay = MockTool::new("pay", "", |_| Ok::<_, String>("paid"));
-    let asks = CallableHook::new("asks").before_tool_async(async |_call, _state, _cx| {
-        Ok(ToolDecision::Ask(ApprovalRequest::new("pay?", "asks")))
+    let asks = CallableHook::new("asks").before_tool(|call, _state, _cx| {
+        let ask = ToolDecision::Ask(ApprovalRequest::new("pay?", "asks"));
+        Ok(if &*call.name == "pay" { ask } else { ToolDecision::Run })
     });
-    let agent = test_loop(ModelDriver::new(Pays)).with_tool(pay);
-    agent.with_interceptor(Interceptor::from_hook(Arc::new(asks)))
+    let mut helpers = DefinitionRegistry::new();
+    helpers.register(AgentDefinition::new("helper", "helps", "You help."));
+    AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(Pays))
+        .with_capability(UseTools::new().with_tool(pay))
+        .with_capability(UseHook::new(asks))
+        .with_capability(UseSubagents::new(helpers))
+        .build()
+        .unwrap()
 }
 
 struct Pays;
@@ -39,10 +51,16 @@ impl ChatModel for Pays {
         _cx: InferCx<'_>,
     ) -> Result<InferenceResponse, ModelError> {
         let last = request.prompt.turns.iter().next_back().map(|it| it.message());
-        match last.filter(|it| it.role() == Role::User && it.text().contains("pay")) {
-            Some(_) => ScenarioStep::tool_call("pay", json!({})).to_response(),
-            None => ScenarioStep::final_answer("done").to_response(),
-        }
+        let asked = last.filter(|it| it.role() == Role::User).map(Message::text);
+        let step = match asked.as_deref() {
+            Some("pay") => ScenarioStep::tool_call("pay", json!({})),
+            Some("delegate") => {
+                let task = json!({ "subagent": "helper", "prompt": "pay" });
+                ScenarioStep::tool_call("spawn_subagent", task)
+            }
+            _ => ScenarioStep::final_answer("done"),
+        };
+        step.to_response()
     }
 }
 
@@ -81,7 +99,7 @@ type Meanwhile = fn(&SessionRuntime, &MemoryStore);
 fn a_kept_session_is_used_only_if_the_store_continues_where_it_ends() {
     let say: Meanwhile = |other, _| drop(run(other, &SendMessage::text("more")).unwrap());
     let rewind: Meanwhile = |other, _| drop(block_on(other.rewind(&id("a"), 1)).unwrap());
-    let cases: [(&str, Meanwhile, bool); 8] = [
+    let cases: [(&str, Meanwhile, bool); 10] = [
         ("nothing", |_, _| (), true),
         ("a message", say, true),
         ("metadata", |other, _| drop(run(other, &WriteMetadata::one("k", 1)).unwrap()), true),
@@ -92,6 +110,24 @@ fn a_kept_session_is_used_only_if_the_store_continues_where_it_ends() {
             |other, _| {
                 run(other, &SendMessage::text("pay")).unwrap();
                 run(other, &decide()).unwrap();
+            },
+            true,
+        ),
+        (
+            "a question of a sub-agent",
+            |other, _| {
+                let waits = run(other, &SendMessage::text("delegate")).unwrap();
+                assert_eq!(waits.state().pending()[0].address(), [0, 0]);
+            },
+            true,
+        ),
+        (
+            "an answer to a sub-agent, and its end",
+            |other, _| {
+                run(other, &SendMessage::text("delegate")).unwrap();
+                run(other, &decide()).unwrap();
+                let ended = run(other, &ContinueRun).unwrap();
+                assert_eq!(ended.state().text(), "done");
             },
             true,
         ),
@@ -187,7 +223,9 @@ fn the_sessions_that_were_used_last_are_kept_within_both_limits() {
 enum Deed {
     Say,
     Pay,
+    Delegate,
     Decide,
+    Continue,
     Look,
     Title,
     Rewind(u64),
@@ -199,7 +237,9 @@ fn deed() -> impl Strategy<Value = Deed> {
     prop_oneof![
         3 => Just(Deed::Say),
         2 => Just(Deed::Pay),
-        2 => Just(Deed::Decide),
+        2 => Just(Deed::Delegate),
+        3 => Just(Deed::Decide),
+        2 => Just(Deed::Continue),
         2 => Just(Deed::Look),
         1 => Just(Deed::Title),
         2 => (0..4_u64).prop_map(Deed::Rewind),
@@ -213,7 +253,9 @@ impl Deed {
         match self {
             Self::Say => run(by, &SendMessage::text("more")),
             Self::Pay => run(by, &SendMessage::text("pay")),
+            Self::Delegate => run(by, &SendMessage::text("delegate")),
             Self::Decide => run(by, &decide()),
+            Self::Continue => run(by, &ContinueRun),
             Self::Look => run(by, &look()),
             Self::Title => run(
                 by,
