@@ -94,6 +94,27 @@ fn a_session_is_created_answered_watched_and_found_at_the_command_line() {
 }
 
 #[test]
+fn every_stored_event_of_a_served_session_names_the_mode_unconfined() {
+    for (mode, expect) in [("unconfined", json!("unconfined")), ("auto", Value::Null)] {
+        let replies = [streamed_call("", "true"), streamed("Done.", "stop")];
+        let (world, model) = (World::new(), Server::start(replies));
+        let serving = Serving::start(&world, &model, &["--permission-mode", mode]);
+        let session = serving.json(&serving.token, "POST", "/v1/sessions", &json!({}));
+        let path = format!("/v1/sessions/{}", session["id"].as_str().unwrap());
+        let message = json!({ "text": "Look." });
+        serving.json(&serving.token, "POST", &format!("{path}/messages"), &message);
+        let (_, stream) = serving.send(&serving.token, "GET", &format!("{path}/events"), "");
+        let stored = stream.lines().filter_map(|it| it.strip_prefix("data: {"));
+        let events: Vec<Value> = stored.map(|it| format!("{{{it}").parse().unwrap()).collect();
+        assert!(events.iter().any(|it| it["payload"]["status"] == "completed"), "{stream}");
+        let told = events.iter().filter(|it| it["execution_id"].is_string());
+        let modes: Vec<&Value> = told.map(|it| &it["permission_mode"]).collect();
+        assert!(modes.len() > 2 && modes.iter().all(|it| **it == expect), "{stream}");
+        assert_eq!(serving.end(), Some(0));
+    }
+}
+
+#[test]
 fn a_run_whose_server_was_killed_is_taken_up_by_another_one() {
     let (world, model) =
         (World::new(), Server::start([Reply::Nothing, streamed("Hello.", "stop")]));

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::server::{Reply, Server, streamed};
+use crate::server::{Reply, Server, streamed, streamed_tool};
 use crate::world::{Done, World};
 
 struct Place {
@@ -245,6 +245,28 @@ fn permissions_of_a_job_are_those_of_its_worker() {
         assert!(done.stderr.contains("jobs have the permissions of the worker"), "{}", done.stderr);
     }
     assert_eq!(place.json(&["jobs", "--json"])["jobs"], json!([]));
+}
+
+#[test]
+fn every_stored_event_of_a_job_names_the_mode_unconfined_of_its_worker() {
+    let helper = "---\nname: helper\ndescription: Helps.\n---\nYou help.\n";
+    for (mode, expect) in [("unconfined", json!("unconfined")), ("auto", Value::Null)] {
+        let spawn = json!({ "subagent": "helper", "prompt": "Help." });
+        let replies = [streamed_tool("", "spawn_subagent", &spawn), streamed("Helped.", "stop")];
+        let server = Server::start(replies.into_iter().chain([streamed("Done.", "stop")]));
+        let world = World::new().file(".claude/agents/helper.md", helper);
+        let place = Place { world, server };
+        let (_, session) = names(&place.submit(&["Look."]));
+        let options = ["--exit-when-idle", "--permission-mode", mode];
+        let done = place.world.run(&place.line("worker", &options));
+        assert!(done.stdout.starts_with("completed "), "{done:?}");
+        let follow = ["sessions", "follow", &session, "--json", "--after", "0"];
+        let followed = place.world.run(&follow).stdout;
+        let events: Vec<Value> = followed.lines().map(|it| it.parse().unwrap()).collect();
+        assert!(events.iter().any(|it| !it["parent_agent_id"].is_null()), "{followed}");
+        let modes: Vec<&Value> = events.iter().map(|it| &it["permission_mode"]).collect();
+        assert_eq!(modes, vec![&expect; modes.len()], "{followed}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "the lints spare tests, but not what they share")]
 
 mod deliveries;
+mod event_log;
 mod kept;
 mod schedules;
 mod worker;
