@@ -1,5 +1,6 @@
 //! Agents that hand work to agents: one budget, one will, no more rights, and nothing paid twice.
 
+mod commands;
 mod spreading;
 
 use std::{
