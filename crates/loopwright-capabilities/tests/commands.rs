@@ -396,6 +396,74 @@ async fn paths_protected_by_a_policy_stay_unchanged() {
     assert!(home.path().join("b").exists());
 }
 
+#[tokio::test]
+async fn a_link_that_appears_between_two_commands_withholds_its_target_from_the_second() {
+    loopwright_sandbox::set_helper_path(sandbox_helper());
+    let home = tempfile::tempdir().unwrap();
+    let root = home.path().canonicalize().unwrap();
+    std::fs::create_dir(root.join("src")).unwrap();
+    std::fs::write(root.join("secret"), "sesame\n").unwrap();
+    std::fs::write(root.join("src/a"), "source\n").unwrap();
+    let folder = root.clone();
+    let link = MockTool::new("link", "", move |_| {
+        std::os::unix::fs::symlink("secret", folder.join("kept")).unwrap();
+        std::os::unix::fs::symlink("src", folder.join("set")).unwrap();
+        Ok::<_, String>("linked")
+    });
+    let policy = SandboxPolicy::in_dir(&root).hide(root.join("kept")).protect(root.join("set"));
+    let command = || json!({ "command": "cat secret; echo more >> src/a; echo ran >> ran" });
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("bash", command()),
+        ScenarioStep::tool_call("link", json!({})),
+        ScenarioStep::tool_call("bash", command()),
+        "done".into(),
+    ]);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseTools::new().with_tool(link))
+        .with_capability(UseBash::in_dir(&root).with_policy(policy))
+        .build()
+        .unwrap();
+    let told = told(&agent.execute(AgentState::new().with_user_message("go")).await);
+    assert_eq!([0, 2].map(|at: usize| told[at].contains("sesame")), [true, false], "{told:?}");
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    assert_eq!([read("src/a"), read("ran")], ["source\nmore\n", "ran\nran\n"]);
+}
+
+#[tokio::test]
+async fn refused_changes_of_each_command_of_a_session_are_undone() {
+    loopwright_sandbox::set_helper_path(sandbox_helper());
+    for is_staged in [false, true] {
+        let (home, staging) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let read = |name: &str| std::fs::read_to_string(home.path().join(name)).ok();
+        std::fs::write(home.path().join(".envrc"), "own\n").unwrap();
+        let command = |number: u8| {
+            let line = format!(
+                "echo {number} > .envrc; mkdir -p d; echo {number} > d/.envrc; echo {number} >> ran"
+            );
+            ScenarioStep::tool_call("bash", json!({ "command": line }))
+        };
+        let model =
+            FakeModel::script([command(1), command(2), "done".into(), command(3), "done".into()]);
+        let bash = UseBash::in_dir(home.path());
+        let bash = if is_staged { bash.with_staging(staging.path()) } else { bash.write_at_once() };
+        let agent = AgentBuilder::base()
+            .with_capability(UseLlmConfig::model(model))
+            .with_capability(bash)
+            .build()
+            .unwrap();
+        let left = || [".envrc", "d/.envrc", "ran"].map(read);
+        let begun = agent.execute(AgentState::new().with_user_message("go")).await;
+        let own = Some("own\n".to_owned());
+        assert_eq!(left(), [own.clone(), None, Some("1\n2\n".to_owned())], "{is_staged}");
+        let ended = agent.execute(begun.with_user_message("more")).await;
+        assert_eq!(left(), [own, None, Some("1\n2\n3\n".to_owned())], "{is_staged}");
+        let told = told(&ended);
+        let are_told = told.iter().all(|it| it.contains(".envrc") && it.contains("d/.envrc"));
+        assert!(told.len() == 3 && are_told, "{is_staged} {told:?}");
+    }
+}
+
 /// Runs commands and returns the files that each of them reports as changed.
 async fn changed(bash: UseBash, lines: &[&str]) -> Vec<FilesChanged> {
     changed_by("bash", bash, lines).await

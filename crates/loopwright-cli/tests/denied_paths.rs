@@ -59,6 +59,23 @@ fn a_denied_path_that_a_command_makes_a_link_hides_its_target_from_the_next_comm
     }
 }
 
+#[test]
+fn links_that_appear_between_two_runs_of_a_session_withhold_what_they_lead_to() {
+    let rules = r#"{ "permissions": { "deny": ["Read(./kept)", "Edit(./set/**)"] } }"#;
+    for (settings, (told, text, ran)) in [(Some(rules), KEPT), (None, FREE)] {
+        let world = world(settings);
+        let replies = [streamed_call("", "echo first > first.txt"), streamed("Done.", "stop")];
+        let again = [streamed_call("", "sh x.sh"), streamed("Done.", "stop")];
+        let server = Server::start(replies.into_iter().chain(again));
+        run(&world, &server, &["Begin."]);
+        assert!(world.path("project/first.txt").exists());
+        std::os::unix::fs::symlink(".env", world.path("project/kept")).unwrap();
+        std::os::unix::fs::symlink("src", world.path("project/set")).unwrap();
+        run(&world, &server, &["--continue", "Run it."]);
+        assert_eq!(found(&world, &server), (told, text.to_owned(), ran));
+    }
+}
+
 fn delegated(calls: impl IntoIterator<Item = Reply>) -> Server {
     let spawn = json!({ "subagent": "helper", "prompt": "Run it." });
     let steps = [streamed_tool("", "spawn_subagent", &spawn)].into_iter().chain(calls);

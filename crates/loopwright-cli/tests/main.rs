@@ -62,6 +62,7 @@ mod skills;
 mod stopping;
 mod terminal;
 mod trust;
+mod unreadable_settings;
 mod walk;
 mod warnings;
 mod watched;
