@@ -1,7 +1,7 @@
 //! Messages of the program itself, as opposed to those of a run.
 
 use std::error::Error;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
@@ -27,6 +27,14 @@ pub fn set_color(choice: ColorChoice) {
 /// Writes a line to standard error, and ignores a failure to do so.
 pub fn tell(line: &str) {
     writeln!(AutoStream::auto(io::stderr()), "{line}").ok();
+}
+
+/// Asks the user to agree, and reads a line from standard input. Only `y` and `yes` agree.
+pub fn is_agreed(question: &str) -> bool {
+    tell(&format!("{question} [y/N]"));
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).is_ok()
+        && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
 /// Says a line on standard error in the middle of what else is shown there: a line that moves is removed first, and

@@ -1,6 +1,6 @@
 //! `loopwright trust`.
 
-use std::io::{self, BufRead as _, IsTerminal as _};
+use std::io::{self, IsTerminal as _};
 
 use crate::args::Cli;
 use crate::args::policy::TrustArgs;
@@ -37,7 +37,7 @@ fn trusted(cli: &Cli, args: &TrustArgs) -> Result<ExitCode, PolicyError> {
     for line in allowed(&config, &sources, &project) {
         console::tell(&format!("  {}", sanitize_terminal(&line)));
     }
-    if !args.yes && io::stdin().is_terminal() && !is_agreed() {
+    if !args.yes && io::stdin().is_terminal() && !console::is_agreed("trust all of this?") {
         console::tell(&format!("nothing was changed: {shown} is as trusted as before"));
         return Ok(ExitCode::Done);
     }
@@ -46,13 +46,6 @@ fn trusted(cli: &Cli, args: &TrustArgs) -> Result<ExitCode, PolicyError> {
         "{shown} is trusted until one of these settings, or a file that they run, changes"
     ));
     Ok(ExitCode::Done)
-}
-
-fn is_agreed() -> bool {
-    console::tell("trust all of this? [y/N]");
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).is_ok()
-        && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
 /// Returns what the settings of a project may do once it is trusted, a line each.

@@ -1,6 +1,6 @@
 //! Commands that change sessions.
 
-use std::io::{self, BufRead as _, IsTerminal as _};
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -216,8 +216,5 @@ fn is_agreed(headers: &[SessionHeader]) -> bool {
         let title = single_line(header.title.as_deref().unwrap_or_default(), 60);
         console::tell(&format!("  {}  {title}", short(&header.id)));
     }
-    console::tell("delete permanently? [y/N]");
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).is_ok()
-        && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    console::is_agreed("delete permanently?")
 }

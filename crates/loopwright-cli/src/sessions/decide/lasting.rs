@@ -1,6 +1,6 @@
 //! Decisions that hold from now on: rules of the user for the session, or for its project.
 
-use std::io::{self, BufRead as _, IsTerminal as _};
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
 use loopwright_core::{AgentState, BoxError, PendingApproval};
@@ -76,10 +76,7 @@ impl LastingDecision {
             return Err(SessionsError::Usage(text));
         }
         self.lines().iter().for_each(|line| console::tell(&format!("  {line}")));
-        console::tell(&format!("{}? [y/N]", self.period()));
-        let mut answer = String::new();
-        Ok(io::stdin().lock().read_line(&mut answer).is_ok()
-            && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+        Ok(console::is_agreed(&format!("{}?", self.period())))
     }
 
     /// Returns the rules that are recorded in the session, together with the decision.
