@@ -37,6 +37,8 @@ pub(crate) enum PolicyError {
         "the arguments of the call are not JSON; write them as `{{\"path\": \"src/main.rs\"}}`"
     )]
     Arguments(#[source] serde_json::Error),
+    #[error("nothing was changed: without a terminal, pass `--yes` to trust what is listed")]
+    NotConfirmed,
     #[error("cannot read the table {}", path.display())]
     Table {
         path: PathBuf,
@@ -51,7 +53,9 @@ impl PolicyError {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Config(_) | Self::Folders(_) | Self::TooManyFiles(_) => ExitCode::Config,
-            Self::Arguments(_) | Self::Table { .. } | Self::Row { .. } => ExitCode::Usage,
+            Self::Arguments(_) | Self::NotConfirmed | Self::Table { .. } | Self::Row { .. } => {
+                ExitCode::Usage
+            }
         }
     }
 }

@@ -37,7 +37,10 @@ fn trusted(cli: &Cli, args: &TrustArgs) -> Result<ExitCode, PolicyError> {
     for line in allowed(&config, &sources, &project) {
         console::tell(&format!("  {}", sanitize_terminal(&line)));
     }
-    if !args.yes && io::stdin().is_terminal() && !console::is_agreed("trust all of this?") {
+    if !args.yes && !io::stdin().is_terminal() {
+        return Err(PolicyError::NotConfirmed);
+    }
+    if !args.yes && !console::is_agreed("trust all of this?") {
         console::tell(&format!("nothing was changed: {shown} is as trusted as before"));
         return Ok(ExitCode::Done);
     }

@@ -165,7 +165,7 @@ fn the_settings_of_a_project_add_folders_once_it_is_trusted() {
     let (done, ..) = run(&world, changing(&world), &[]);
     assert!(done.stderr.contains("loopwright trust"), "{}", done.stderr);
     assert_eq!(guide(&world), "old\n");
-    assert_eq!(world.run(&["trust"]).status, 0);
+    assert_eq!(world.run(&["trust", "--yes"]).status, 0);
     run(&world, changing(&world), &[]);
     assert_eq!(guide(&world), "new\n");
 }

@@ -79,7 +79,7 @@ fn an_agent_of_a_project_with_hooks_runs_when_the_project_is_trusted() {
     let (done, requests) = run(&world, removing(), &["--agent", "keeper"]);
     assert_eq!((done.status, requests.len()), (3, 0), "{}", done.stderr);
     assert!(done.stderr.contains("run `loopwright trust`"), "{}", done.stderr);
-    assert_eq!(world.run(&["trust"]).status, 0);
+    assert_eq!(world.run(&["trust", "--yes"]).status, 0);
     run(&world, removing(), &["--agent", "keeper"]);
     assert!(is_there(&world));
     // What was trusted has changed.

@@ -33,7 +33,7 @@ fn variables_of_a_trusted_project_reach_its_commands_and_nothing_that_changes_pr
     assert_eq!(output, "[][]");
     let untrusted = "/project/.claude/settings.json:1: `env`, `model` and `statusLine` are ignored: the project is not trusted";
     assert!(warnings.contains(untrusted), "{warnings}");
-    let trusted = world.run(&["trust"]).stderr;
+    let trusted = world.run(&["trust", "--yes"]).stderr;
     for line in
         ["variable FOO=from-settings (", "model opus (", "status line echo line-of-settings ("]
     {
@@ -90,7 +90,7 @@ fn the_status_line_of_a_trusted_project_is_shown_unless_the_user_has_one() {
     let server = Server::start([]);
     let world = chatting(&server).file(&format!("project/{FILE}"), SETTINGS);
     assert!(!seen(&world).contains("line-of-settings"));
-    assert_eq!(world.run(&["trust"]).status, 0);
+    assert_eq!(world.run(&["trust", "--yes"]).status, 0);
     assert!(seen(&world).contains("line-of-settings"));
     let own = "[chat]\nstatus_line = \"echo own-line\"\n";
     let world = world.file(".config/loopwright/config.toml", own);

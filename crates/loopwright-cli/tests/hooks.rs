@@ -300,7 +300,7 @@ fn hooks_of_a_project_run_when_it_is_trusted() {
     assert!(!is_there(&world));
     assert!(done.stderr.contains("1 hook ignored"), "{}", done.stderr);
     let world = world.file("project/a.txt", "a");
-    assert_eq!(world.run(&["trust"]).status, 0);
+    assert_eq!(world.run(&["trust", "--yes"]).status, 0);
     let shown = world.run(&["policy", "show"]).stdout;
     assert!(shown.contains("hook PreToolUse Bash: exit 2"), "{shown}");
     run(&world, removing(), &[]);

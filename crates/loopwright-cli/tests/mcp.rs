@@ -129,7 +129,7 @@ fn servers_of_a_project_start_only_after_trust() {
     assert!(listed.stdout.contains("not trusted"), "{listed:?}");
     let refused = world.run(&["mcp", "test", "shell"]);
     assert!(refused.stdout.contains("not trusted"), "{refused:?}");
-    let trusted = world.run(&["trust"]);
+    let trusted = world.run(&["trust", "--yes"]);
     for shown in [
         "MCP server shell",
         "runs: sh server.sh",

@@ -135,7 +135,7 @@ fn a_server_that_a_definition_of_a_project_brings_starts_only_after_trust() {
         "{before:?}"
     );
     assert!(test(&world).stdout.contains("not trusted"));
-    let trusted = world.run(&["trust"]);
+    let trusted = world.run(&["trust", "--yes"]);
     assert!(trusted.stderr.contains("runs: sh server.sh"), "{trusted:?}");
     assert_eq!(test(&world).stdout, "brought: ok, protocol 2025-11-25, 1 tool\n");
     assert_eq!(tools(&world, &["--agent", "ada"]).0, names(&["mcp__brought__greet"]));
@@ -147,7 +147,7 @@ fn a_server_that_a_definition_of_a_project_brings_starts_only_after_trust() {
 #[test]
 fn a_server_of_a_project_never_takes_the_name_of_one_of_the_user() {
     let world = world().file("project/.claude/agents/ada.md", &agent(BROUGHT));
-    assert_eq!(world.run(&["trust"]).status, 0);
+    assert_eq!(world.run(&["trust", "--yes"]).status, 0);
     assert_eq!(world.run(&["mcp", "add", "brought", "sh", "server.sh", "mine"]).status, 0);
     let listed = world.run(&["mcp", "list"]);
     assert!(listed.stdout.contains("runs: sh server.sh mine"), "{listed:?}");

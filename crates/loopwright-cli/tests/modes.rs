@@ -113,7 +113,7 @@ fn every_source_selects_every_mode_and_only_the_user_selects_unconfined() {
     let claude = |mode: &str| format!(r#"{{ "permissions": {{ "defaultMode": "{mode}" }} }}"#);
     let trusted = |name: &str, text: &str| {
         let world = World::new().file(&format!("project/{name}"), text);
-        assert_eq!(world.run(&["trust"]).status, 0);
+        assert_eq!(world.run(&["trust", "--yes"]).status, 0);
         world
     };
     for (name, alias) in NAMES {

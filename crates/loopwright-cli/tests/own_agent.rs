@@ -47,7 +47,7 @@ fn the_own_agent_plans_loads_skills_and_delegates_to_agents_that_are_found() {
 fn skills_of_a_project_are_offered_to_the_own_agent_only_if_the_project_is_trusted() {
     let world = World::new().file("project/.agents/skills/tidy/SKILL.md", SKILL);
     assert_eq!(tools(&world, &[]), ["todo_write"]);
-    let trusted = world.run(&["trust"]);
+    let trusted = world.run(&["trust", "--yes"]);
     assert_eq!(trusted.status, 0, "{}", trusted.stderr);
     assert_eq!(tools(&world, &[]), ["load_skill", "todo_write"]);
 }

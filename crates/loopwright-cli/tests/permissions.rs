@@ -183,7 +183,7 @@ fn a_rule_of_an_untrusted_project_allows_nothing_and_denies() {
     assert!(is_there(&world));
     let hint = "warning: this project is not trusted: 1 permission setting ignored; trust them with `loopwright trust`";
     assert!(done.stderr.contains(hint), "{}", done.stderr);
-    assert_eq!(world.run(&["trust"]).status, 0);
+    assert_eq!(world.run(&["trust", "--yes"]).status, 0);
     let listing = vec![streamed_call("", "ls a.txt"), streamed("Done.", "stop")];
     let listed = run(&world, listing, &["--output-format", "json"]);
     assert_eq!(result(&listed)["denials"][0]["tool"], "bash", "{}", listed.stdout);
@@ -192,7 +192,7 @@ fn a_rule_of_an_untrusted_project_allows_nothing_and_denies() {
     let done = run(&world, removing(), &ask);
     assert!(is_there(&world));
     assert!(done.stderr.contains("have changed since they were trusted"), "{}", done.stderr);
-    assert_eq!(world.run(&["trust"]).status, 0);
+    assert_eq!(world.run(&["trust", "--yes"]).status, 0);
     run(&world, removing(), &ask);
     assert!(!is_there(&world));
 }
@@ -568,7 +568,7 @@ fn a_project_that_is_trusted_does_not_choose_the_mode_unconfined() {
     let ignored = "the mode `unconfined` is ignored in this file";
     for (name, text) in files {
         let world = World::new().file(&format!("project/{name}"), text);
-        assert_eq!(world.run(&["trust"]).status, 0);
+        assert_eq!(world.run(&["trust", "--yes"]).status, 0);
         let shown = |options: &[&str]| {
             let done = world.run(&[&["policy", "show"], options].concat());
             (done.stdout, done.stderr.contains(ignored))

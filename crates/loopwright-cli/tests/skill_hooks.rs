@@ -108,7 +108,7 @@ fn hooks_of_a_project_s_skill_run_only_if_the_project_is_trusted() {
         "warning: /project/{SKILL}: 1 hook ignored: the project is not trusted; trust it with `loopwright trust`"
     );
     assert!(done.stderr.contains(&ignored), "{}", done.stderr);
-    let trusted = world.run(&["trust"]);
+    let trusted = world.run(&["trust", "--yes"]);
     let shown = format!(
         "hook PreToolUse Bash in skill careful: sh \"${{CLAUDE_SKILL_DIR}}/guard.sh\" (/project/{SKILL})"
     );

@@ -31,7 +31,7 @@ fn settings_that_cannot_be_read_make_every_call_ask() {
     for trusts in [false, true] {
         let world = World::new().file(&format!("project/{SETTINGS}"), rules);
         if trusts {
-            assert_eq!(world.run(&["trust"]).status, 0);
+            assert_eq!(world.run(&["trust", "--yes"]).status, 0);
         }
         let damaged = [rules.as_bytes(), b"\xff"].concat();
         std::fs::write(world.path(&format!("project/{SETTINGS}")), damaged).unwrap();
@@ -46,7 +46,7 @@ fn settings_that_cannot_be_read_make_every_call_ask() {
 fn a_change_to_a_script_that_settings_run_ends_trust() {
     for script in ["project/.claude/g.sh", "project/ci/g.sh"] {
         let world = guarded();
-        assert_eq!(world.run(&["trust"]).status, 0);
+        assert_eq!(world.run(&["trust", "--yes"]).status, 0);
         let (trusted, _) = run(&world, removing(), &[]);
         assert!(is_there(&world), "{}", trusted.stderr);
         assert!(!trusted.stderr.contains("ignored"), "{}", trusted.stderr);
@@ -78,6 +78,10 @@ fn trust_shows_what_it_allows_and_asks_at_a_terminal() {
         assert!(refused.text().contains(shown), "{shown}: {}", refused.text());
     }
     assert!(!is_trusted(&world));
+    // Without a terminal, the user has to agree in the command.
+    let piped = world.run(&["trust"]);
+    assert_eq!((piped.status, is_trusted(&world)), (2, false), "{}", piped.stderr);
+    assert!(piped.stderr.contains("pass `--yes` to trust what is listed"), "{}", piped.stderr);
     assert!(answering("y\r").text().contains("is trusted until"));
     assert!(is_trusted(&world));
     assert_eq!(world.run(&["trust", "--revoke"]).status, 0);
@@ -162,16 +166,16 @@ fn commands_that_the_user_types_keep_the_trust_in_a_project_and_give_none() {
     };
     assert_eq!(after_each(&guarded()), [false; 4]);
     let trusted = guarded();
-    assert_eq!(trusted.run(&["trust"]).status, 0);
+    assert_eq!(trusted.run(&["trust", "--yes"]).status, 0);
     assert_eq!(after_each(&trusted), [true; 4]);
     // What the new settings run is covered.
     assert!(trusted.run(commands[2]).status == 0 && is_trusted(&trusted));
     assert!(!is_trusted(&trusted.file("project/ci/g.sh", "exit 3")));
     let changed = guarded();
-    assert_eq!(changed.run(&["trust"]).status, 0);
+    assert_eq!(changed.run(&["trust", "--yes"]).status, 0);
     assert_eq!(after_each(&changed.file("project/.claude/g.sh", "exit 3")), [false; 4]);
     let revoked = guarded();
-    assert_eq!(revoked.run(&["trust"]).status, 0);
+    assert_eq!(revoked.run(&["trust", "--yes"]).status, 0);
     assert_eq!(revoked.run(&["trust", "--revoke"]).status, 0);
     assert_eq!(after_each(&revoked), [false; 4]);
 }
