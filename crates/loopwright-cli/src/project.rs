@@ -35,7 +35,8 @@ pub(crate) fn skill_files(root: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the root of the project that a directory is in: the nearest directory with definitions of
-/// its own, and not beyond a repository. Outside of repositories it is the directory itself.
+/// its own, and not beyond a repository. A folder for definitions without any entry does not count. Outside of repositories it
+/// is the directory itself.
 pub(crate) fn project_root(workdir: &Path) -> PathBuf {
     let Some(repository) = repository(workdir) else {
         return workdir.to_owned();
@@ -43,9 +44,17 @@ pub(crate) fn project_root(workdir: &Path) -> PathBuf {
     let within = workdir.ancestors().take_while(|it| it.starts_with(repository));
     let has_own = |directory: &&Path| {
         let mut places = DefinitionPaths::PROJECT.iter().chain(&PROJECT_SKILLS);
-        places.any(|it| directory.join(it).is_dir())
+        places.any(|it| has_entries(&directory.join(it)))
     };
     within.into_iter().find(has_own).unwrap_or(repository).to_owned()
+}
+
+/// Returns `true` if a folder has an entry, or may have one.
+fn has_entries(folder: &Path) -> bool {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => folder.is_dir(),
+    }
 }
 
 /// Returns the working tree of git that a directory is in.
@@ -81,4 +90,25 @@ pub(crate) fn shown(path: &Path, root: &Path, home: Option<&Path>) -> String {
 pub(crate) fn leads_out(root: &Path, directory: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     real(directory).zip(real(root)).is_some_and(|(directory, root)| !directory.starts_with(root))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_a_project_once_it_has_definitions_of_its_own() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().join("project");
+        let sub = root.join("sub");
+        fs::create_dir_all(root.join(".git")).unwrap();
+        for place in DefinitionPaths::PROJECT.iter().chain(&PROJECT_SKILLS) {
+            let folder = sub.join(place);
+            fs::create_dir_all(&folder).unwrap();
+            assert_eq!(project_root(&sub), root, "{place}");
+            fs::write(folder.join("a.md"), "a").unwrap();
+            assert_eq!(project_root(&sub), sub, "{place}");
+            fs::remove_dir_all(&sub).unwrap();
+        }
+    }
 }
