@@ -18,12 +18,11 @@ pub(crate) const EXTERNAL: &str = "use_external_tools";
 /// How the names of capabilities begin.
 const PREFIX: &str = "use_";
 
-/// Capabilities whose tools the program adds itself, with these tools.
-const TOOLS: [(&str, &[&[&str]]); 3] = [
-    ("use_bash", &[COMMANDS]),
-    ("use_coding_tools", &[COMMANDS, FILES]),
-    ("use_file_tools", &[FILES]),
-];
+/// The capability of all tools that the program adds itself.
+const ALL_TOOLS: &str = "use_coding_tools";
+
+/// Capabilities of some of these tools, which take precedence over the capability of all of them.
+const TOOLS: [(&str, &[&str]); 2] = [("use_bash", COMMANDS), ("use_file_tools", FILES)];
 
 const COMMANDS: &[&str] = &["bash", "bash_start", "bash_read", "bash_stop"];
 const FILES: &[&str] =
@@ -87,14 +86,21 @@ pub(crate) fn background(settings: &CapabilitySettings) -> Option<Background> {
 
 /// Leaves out the tools of capabilities that are switched off.
 pub(crate) fn without_tools(settings: &CapabilitySettings, agent: AgentLoop) -> AgentLoop {
-    let is_off =
-        |name: &str| settings.get(name).is_some_and(|it| it.value == CapabilitySetting::Off);
-    let off = TOOLS.iter().filter(|(name, _)| is_off(name));
-    let off: Vec<&str> = off.flat_map(|(_, groups)| groups.concat()).collect();
+    let off = tools_off(settings);
     if off.is_empty() {
         return agent;
     }
     agent.with(|parts| parts.tools = parts.tools.filter(|tool| !off.contains(&&**tool.name())))
+}
+
+/// Returns the tools that are switched off.
+fn tools_off(settings: &CapabilitySettings) -> Vec<&'static str> {
+    let is_off = |name: &str| {
+        let set = settings.get(name).or_else(|| settings.get(ALL_TOOLS));
+        set.is_some_and(|it| it.value == CapabilitySetting::Off)
+    };
+    let off = TOOLS.into_iter().filter(|(name, _)| is_off(name));
+    off.flat_map(|(_, tools)| tools).copied().collect()
 }
 
 #[cfg(test)]
@@ -102,6 +108,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::config::{Origin, Setting};
     use crate::files::tests::file_tools;
 
     #[test]
@@ -112,5 +119,24 @@ mod tests {
         let mut names: Vec<&str> = tools.names().iter().map(|it| &**it).collect();
         names.sort_unstable();
         assert_eq!(known, names, "`FILES` lists the tools of `UseFileTools`");
+    }
+
+    #[test]
+    fn a_capability_of_some_tools_takes_precedence_over_that_of_all_tools() {
+        let off = |set: &[(&str, CapabilitySetting)]| {
+            let set = set.iter().map(|(name, value)| {
+                ((*name).to_owned(), Setting::new(value.clone(), Origin::Default))
+            });
+            tools_off(&set.collect())
+        };
+        let on = || CapabilitySetting::On(Value::Null);
+        let (none, both) = (Vec::<&str>::new(), [COMMANDS, FILES].concat());
+        assert_eq!(off(&[]), none);
+        assert_eq!(off(&[("use_bash", CapabilitySetting::Off)]), COMMANDS);
+        assert_eq!(off(&[("use_file_tools", CapabilitySetting::Off)]), FILES);
+        assert_eq!(off(&[(ALL_TOOLS, CapabilitySetting::Off)]), both);
+        assert_eq!(off(&[(ALL_TOOLS, CapabilitySetting::Off), ("use_bash", on())]), FILES);
+        assert_eq!(off(&[(ALL_TOOLS, CapabilitySetting::Off), ("use_file_tools", on())]), COMMANDS);
+        assert_eq!(off(&[(ALL_TOOLS, on()), ("use_bash", CapabilitySetting::Off)]), COMMANDS);
     }
 }
