@@ -7,7 +7,7 @@ use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
 use loopwright_core::AgentState;
 use loopwright_core::messages::ReasoningEffort;
-use loopwright_sessions::{SessionError, SessionId, SessionStore};
+use loopwright_sessions::{AgentSession, SessionError, SessionId, SessionStore, StoreError};
 
 use super::command::{ChatCommand, NamedSkill};
 use super::place::Place;
@@ -72,13 +72,11 @@ impl View {
     }
 
     async fn cost(&self, session: Option<&SessionId>) -> Result<String, SessionsError> {
-        let state = self.state(session).await?;
-        let loaded = match session {
-            Some(id) => self.store.load(id).await?,
-            None => None,
-        };
-        let changes = loaded.map(|it| it.changes).unwrap_or_default();
-        Ok(context::cost(&state, &changes))
+        let Some(id) = session else { return Err(nothing_said()) };
+        let loaded = self.store.load(id).await?.ok_or_else(|| StoreError::NotFound(id.clone()))?;
+        let changes = loaded.changes.clone();
+        let session = AgentSession::from_loaded(loaded)?;
+        Ok(context::cost(session.state(), &changes))
     }
 
     async fn context(&self, session: Option<&SessionId>) -> Result<String, SessionsError> {
