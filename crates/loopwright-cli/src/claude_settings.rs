@@ -82,6 +82,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::config::Flags;
+    use crate::permissions::RunPermissions;
 
     #[test]
     fn the_files_of_the_administrator_and_of_the_user_are_read_in_order() {
@@ -121,6 +123,28 @@ mod tests {
         );
         let bare = ConfigSources { discovery: Discovery::Nothing, ..sources };
         assert!(found(&bare).is_empty());
+    }
+
+    #[test]
+    fn settings_that_change_during_a_run_count_for_the_next_one() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap().join("project");
+        fs::create_dir_all(root.join(".git")).unwrap();
+        let (cwd, home) = (root, home.path().to_owned());
+        let sources = ConfigSources { cwd, home: Some(home.clone()), ..ConfigSources::default() };
+        let flags = Flags { workdir: ".".into(), ..Flags::default() };
+        let config = Config::load(flags, &sources).unwrap().config;
+        let run = || RunPermissions::of(&config, &sources).unwrap();
+        let decided = |run: &RunPermissions| {
+            let arguments = json!({ "command": "make" });
+            run.policy().decide(&Call::new("bash", &arguments)).decision
+        };
+        let begun = run();
+        fs::create_dir_all(home.join(".claude")).unwrap();
+        let text = r#"{ "permissions": { "deny": ["Bash(make)"] } }"#;
+        fs::write(home.join(".claude/settings.json"), text).unwrap();
+        begun.set_mode(Mode::Ask).unwrap();
+        assert_eq!([decided(&begun), decided(&run())], [Decision::Ask, Decision::Deny]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use loopwright_permissions::{
 use crate::added_folders::{AddedFolderError, AddedFolders};
 use crate::capability_settings::{EXTERNAL, external_tools};
 use crate::chosen_rules::ChosenRule;
-use crate::claude_settings::{UNSET, UNWANTED, are_used, shared_settings};
+use crate::claude_settings::{SharedSettings, UNSET, UNWANTED, are_used, shared_settings};
 use crate::command_hooks::{self, AgentHooks, CommandHooks, skill_hooks};
 use crate::config::{Config, ConfigSources, NotifySettings, Origin, PermissionSettings};
 use crate::console;
@@ -93,6 +93,8 @@ struct PolicyOrigin {
     sources: ConfigSources,
     /// As it was when the run was prepared: what changes meanwhile counts for the next run.
     project: Arc<ProjectSettings>,
+    /// The settings for all projects, as they were then.
+    for_all_projects: Vec<SharedSettings>,
     /// The mode that was chosen during the run.
     mode: Mutex<Option<Mode>>,
     /// What the user chose for the session, and for the rest of the run.
@@ -128,15 +130,18 @@ impl RunPermissions {
         sources: &ConfigSources,
         project: Arc<ProjectSettings>,
     ) -> Self {
-        let policy = build(config, sources, &project, project.folder(), &Chosen::default());
+        let shared = shared_settings(sources);
+        let files = SettingsFiles { project: &project, for_all_projects: &shared };
+        let policy = build(config, sources, files, project.folder(), &Chosen::default());
         let added = AddedFolders::of(&policy, config, sources);
-        let (hooks, hook_warnings) = hooks(config, sources, &project);
+        let (hooks, hook_warnings) = hooks(config, sources, files);
         let origin = PolicyOrigin {
             hooks,
             hook_warnings,
             config: config.clone(),
             sources: sources.clone(),
             project,
+            for_all_projects: shared,
             mode: Mutex::default(),
             session: Mutex::default(),
             shadowed: Mutex::default(),
@@ -274,10 +279,11 @@ impl RunPermissions {
     }
 
     fn renew(&self, origin: &PolicyOrigin) -> Result<(), ChangeError> {
-        let PolicyOrigin { config, sources, project, .. } = origin;
+        let PolicyOrigin { config, sources, project, for_all_projects, .. } = origin;
+        let files = SettingsFiles { project, for_all_projects };
         add_shadow(&mut lock(&origin.shadowed), &self.policy());
         let folder = folders::folder(sources, &project.root)?;
-        let mut policy = build(config, sources, project, &folder, &lock(&origin.session));
+        let mut policy = build(config, sources, files, &folder, &lock(&origin.session));
         if let Some(mode) = *lock(&origin.mode) {
             policy = policy.with_mode(mode).unwrap_or(policy);
         }
@@ -308,8 +314,17 @@ pub(crate) fn policy(
     sources: &ConfigSources,
 ) -> Result<(Policy, ProjectSettings), FoldersError> {
     let project = ProjectSettings::find(config, sources)?;
-    let policy = build(config, sources, &project, project.folder(), &Chosen::default());
+    let files = SettingsFiles { project: &project, for_all_projects: &shared_settings(sources) };
+    let policy = build(config, sources, files, project.folder(), &Chosen::default());
     Ok((policy, project))
+}
+
+/// The files of settings of other programs, and of a project, as they were read once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SettingsFiles<'a> {
+    pub(crate) project: &'a ProjectSettings,
+    /// Those that hold in every project.
+    pub(crate) for_all_projects: &'a [SharedSettings],
 }
 
 /// What the user chose for a session, and during a run.
@@ -323,10 +338,11 @@ struct Chosen {
 fn build(
     config: &Config,
     sources: &ConfigSources,
-    project: &ProjectSettings,
+    files: SettingsFiles<'_>,
     folder: &Folder,
     session: &Chosen,
 ) -> Policy {
+    let SettingsFiles { project, for_all_projects } = files;
     let workdir = text(&config.workdir);
     // Without bash, `sh` runs commands, which reads some of them in another way.
     let shell = if loopwright_sandbox::Command::has_bash() { Shell::Bash } else { Shell::Posix };
@@ -360,7 +376,7 @@ fn build(
     }
     let is_trusted = project.is_trusted();
     let chose = layers.typed.mode.is_some() || layers.user.mode.is_some();
-    for file in shared_settings(sources) {
+    for file in for_all_projects {
         builder = builder.source(file.rules(are_used(config), chose));
     }
     for source in project_rules(config, project) {
@@ -407,8 +423,9 @@ pub(crate) const HOOKS: &str = "hooks.json";
 pub(crate) fn hooks(
     config: &Config,
     sources: &ConfigSources,
-    project: &ProjectSettings,
+    files: SettingsFiles<'_>,
 ) -> (CommandHooks, Vec<String>) {
+    let SettingsFiles { project, for_all_projects } = files;
     let own = sources.own_directory().map(|folder| folder.join(HOOKS));
     let own = own.and_then(settings_file);
     let (mut all, mut warnings) = (Vec::new(), Vec::new());
@@ -419,7 +436,7 @@ pub(crate) fn hooks(
     }
     // The rules of a file that cannot be read tell so. How many hooks it has is not known.
     let used = are_used(config);
-    let shared = if used == Some(false) { Vec::new() } else { shared_settings(sources) };
+    let shared = if used == Some(false) { &[] } else { for_all_projects };
     for file in shared {
         let (hooks, odd) = command_hooks::read(&file.path, &file.text);
         match used {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::args::policy::{ExplainArgs, LintArgs, PolicyArgs, PolicyCommand, ShowArgs, TestArgs};
 use crate::args::{Cli, PermissionArgs};
+use crate::claude_settings::shared_settings;
 use crate::commands::are_confined;
 use crate::config::{Config, ConfigError, ConfigSources, Flags, Loaded};
 use crate::console;
@@ -20,7 +21,7 @@ use crate::fingerprint::TooManyFiles;
 use crate::folders::FoldersError;
 use crate::load_config;
 use crate::model;
-use crate::permissions::{self, confined};
+use crate::permissions::{self, SettingsFiles, confined};
 use crate::render::sanitize_terminal;
 use crate::report::SCHEMA_VERSION;
 
@@ -103,7 +104,8 @@ fn show(cli: &Cli, args: &PolicyArgs, typed: &ShowArgs) -> Result<ExitCode, Poli
     let (sources, config) = load(cli, &args.workdir, Some(&typed.permissions))?;
     let (policy, project) = permissions::policy(&config, &sources)?;
     permissions::tell_warnings(&policy, &project);
-    let (hooks, warnings) = permissions::hooks(&config, &sources, &project);
+    let files = SettingsFiles { project: &project, for_all_projects: &shared_settings(&sources) };
+    let (hooks, warnings) = permissions::hooks(&config, &sources, files);
     for warning in &warnings {
         console::warn(warning);
     }
