@@ -10,13 +10,13 @@ use loopwright_core::{
 };
 use loopwright_permissions::{Call, Decision, Mode, Policy};
 use loopwright_sessions::{
-    DecideShown, SessionError, SessionId, SessionRuntime, SessionStore, ShownRequest,
+    AgentSession, DecideShown, SessionError, SessionId, SessionRuntime, SessionStore, ShownRequest,
 };
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::agent::Setup;
-use crate::chosen_rules;
+use crate::chosen_rules::{self, ChosenRule, DecideWithRules};
 use crate::commands::are_confined;
 use crate::config::{Config, ConfigSources};
 use crate::console;
@@ -261,13 +261,11 @@ async fn decide(
                 (denied, Some((scope, Decision::Deny)))
             }
         };
-        match runtime.execute(id, &DecideShown { request, resolution }).await {
+        let decide = DecideShown { request, resolution };
+        let in_session = session_rules(lasting, &rules);
+        match runtime.execute(id, &DecideWithRules { decide, rules: in_session }).await {
             // A rule is kept only with the decision that it comes from.
-            Ok(_) => {
-                if let Some((scope, decision)) = lasting {
-                    keep(conversation, id, scope, decision, &rules).await;
-                }
-            }
+            Ok(session) => keep(&setup.permissions, &session, lasting, &rules),
             Err(SessionError::Superseded { .. }) => console::tell(SUPERSEDED),
             // An answer that does not fit is not recorded, and the question stands.
             Err(SessionError::Decision(error)) => console::warn(&error),
@@ -304,22 +302,32 @@ async fn closed(
     }
 }
 
-/// Keeps rules that the user answered with about a call of a session.
-pub(crate) async fn keep(
-    conversation: &Conversation,
-    id: &SessionId,
-    scope: Scope,
-    decision: Decision,
+/// Returns the rules that are recorded in the session, together with the decision.
+pub(crate) fn session_rules(
+    lasting: Option<(Scope, Decision)>,
+    rules: &[String],
+) -> Vec<ChosenRule> {
+    match lasting {
+        Some((Scope::Session, decision)) => ChosenRule::list(decision, rules),
+        Some((Scope::Project, _)) | None => Vec::new(),
+    }
+}
+
+/// Puts the rules in force that the user answered with about a call of a session, and stores those for the project. Those for
+/// the session are recorded.
+pub(crate) fn keep(
+    permissions: &RunPermissions,
+    session: &AgentSession,
+    lasting: Option<(Scope, Decision)>,
     rules: &[String],
 ) {
-    let permissions = &conversation.setup.permissions;
-    let kept: Result<(), BoxError> = match scope {
-        Scope::Project => permissions.decide_always(decision, rules).map_err(BoxError::from),
-        Scope::Session => {
-            match chosen_rules::record(&conversation.store, id, decision, rules).await {
-                Ok(chosen) => permissions.use_chosen(chosen).map_err(BoxError::from),
-                Err(error) => Err(error.into()),
-            }
+    let kept: Result<(), BoxError> = match lasting {
+        None => Ok(()),
+        Some((Scope::Project, decision)) => {
+            permissions.decide_always(decision, rules).map_err(BoxError::from)
+        }
+        Some((Scope::Session, _)) => {
+            permissions.use_chosen(chosen_rules::of(session.state())).map_err(BoxError::from)
         }
     };
     if let Err(error) = kept {

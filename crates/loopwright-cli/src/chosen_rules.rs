@@ -1,18 +1,12 @@
 //! Rules that the user chose for one session. The session keeps them.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_core::{AgentState, BoxError, Edit, Key};
 use loopwright_permissions::Decision;
-use loopwright_sessions::{
-    ActionCx, AgentSession, DecideShown, SessionAction, SessionError, SessionId, SessionStore,
-    action_fn,
-};
+use loopwright_sessions::{ActionCx, AgentSession, DecideShown, SessionAction, SessionError};
 use serde::{Deserialize, Serialize};
-
-use crate::loops::maintenance_runtime;
 
 const RULES: Key<Vec<ChosenRule>> = Key::session("cli", "chosen_rules");
 
@@ -40,22 +34,6 @@ pub(crate) fn forget(state: &AgentState) -> Option<Edit> {
     state.get(&RULES).map(|_| Edit::Set(RULES.slot(), None))
 }
 
-/// Adds rules to those of a session, and returns all of them.
-pub(crate) async fn record(
-    store: &Arc<dyn SessionStore>,
-    id: &SessionId,
-    decision: Decision,
-    rules: &[String],
-) -> Result<Vec<ChosenRule>, SessionError> {
-    let added = ChosenRule::list(decision, rules);
-    let action = action_fn("choose_rules", move |session: AgentSession| {
-        let done = with_added(session, &added);
-        async move { done }
-    });
-    let session = maintenance_runtime(store).execute(id, &action).await?;
-    Ok(of(session.state()))
-}
-
 /// Decides about a call, and adds rules to those of the session. Both are recorded at once, so that the run that continues
 /// then has the rules.
 #[derive(Debug)]
@@ -79,7 +57,15 @@ impl SessionAction for DecideWithRules {
     }
 }
 
-fn with_added(session: AgentSession, added: &[ChosenRule]) -> Result<AgentSession, SessionError> {
+/// Adds rules to those of a session.
+///
+/// # Errors
+///
+/// Returns an error if they cannot be written.
+pub(crate) fn with_added(
+    session: AgentSession,
+    added: &[ChosenRule],
+) -> Result<AgentSession, SessionError> {
     if added.is_empty() {
         return Ok(session);
     }

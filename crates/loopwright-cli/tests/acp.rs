@@ -117,6 +117,45 @@ fn a_permission_for_the_session_is_not_asked_for_again() {
 }
 
 #[test]
+fn a_rejection_for_the_session_is_not_asked_for_again() {
+    let run = || streamed_call("Running. ", "wc a.txt");
+    let replies = [run(), run(), streamed("Done.", "stop")];
+    let (world, server) = (World::new(), Server::start(replies));
+    let mut editor = Editor::start(&world, &server, &["--permission-mode", "accept-edits"]);
+    let session = editor.new_session(&world);
+    editor.answer("reject-session");
+    editor.prompt(&session, &prompt("Count twice"));
+    let options = editor.asked[0]["options"].as_array().unwrap().iter();
+    let options: Vec<_> = options.map(|it| [&it["optionId"], &it["kind"]]).collect();
+    let expect = [
+        ["allow", "allow_once"],
+        ["allow-session", "allow_always"],
+        ["allow-project", "allow_always"],
+        ["reject", "reject_once"],
+        ["reject-session", "reject_always"],
+        ["reject-project", "reject_always"],
+        ["reject-stop", "reject_once"],
+    ];
+    assert_eq!(options, expect);
+    assert_eq!(editor.asked.len(), 1);
+    let ends = editor.all("tool_call_update");
+    assert_eq!(ends.iter().filter(|it| it["status"] == "failed").count(), 2, "{ends:?}");
+}
+
+#[test]
+fn a_rejection_that_stops_ends_the_turn() {
+    let replies = [streamed_call("Removing. ", "rm a.txt"), streamed("Not asked.", "stop")];
+    let (world, server) = (World::new(), Server::start(replies));
+    let mut editor = Editor::start(&world, &server, &["--permission-mode", "ask"]);
+    let session = editor.new_session(&world);
+    editor.answer("reject-stop");
+    let ended = editor.prompt(&session, &prompt("Remove it"));
+    assert_eq!(ended["result"]["stopReason"], "end_turn", "{ended}");
+    assert!(world.path("project/a.txt").exists());
+    assert_eq!(server.heard().len(), 1);
+}
+
+#[test]
 fn an_answer_after_that_of_another_process_has_no_effect_and_keeps_no_rule() {
     let replies = [streamed_call("Removing. ", "rm a.txt"), streamed("Done.", "stop")];
     let (world, server) = (World::new(), Server::start(replies));

@@ -89,7 +89,16 @@ pub trait ServedAgents: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Keeps rules that the user chose with a decision about a call of a session.
+    /// Adds rules that hold in a session to it. They are recorded together with the decision that they come from.
+    fn with_session_rules(
+        &self,
+        _session: AgentSession,
+        _rules: &KeptRules,
+    ) -> Result<AgentSession, BoxError> {
+        Err(BoxError::from("this server keeps no rules"))
+    }
+
+    /// Keeps rules that hold [always](RuleScope::Always), after the decision about a call of a session was recorded.
     async fn keep_rules(
         &self,
         _session: &SessionHeader,

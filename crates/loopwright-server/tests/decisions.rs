@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use loopwright_core::{ApprovalRequest, CallableHook, ExternalTool, Interceptor, ToolDecision};
 use loopwright_server::Role;
-use loopwright_sessions::{JobQuery, JobStatus, SessionStore as _};
+use loopwright_sessions::{JobQuery, JobStatus, SessionId, SessionRepository, SessionStore as _};
 use loopwright_testing::{FakeModel, MockTool, ModelDriver, ScenarioStep, test_loop};
 use serde_json::{Value, json};
 
 use crate::{
     api::{LOCAL, asking},
     page::{Browser, Pairs},
-    world::World,
+    world::{RULES, World},
 };
 
 /// The source of requests about interrupted calls.
@@ -134,6 +134,24 @@ async fn a_decision_keeps_the_rules_that_were_listed_with_its_call_and_no_others
     assert_eq!(world.kept(), "");
     world.work().await;
     assert_eq!(refund.calls(), [json!({ "to": "ann" })]);
+}
+
+#[tokio::test]
+async fn a_decision_and_its_rules_for_the_session_are_one_write() {
+    let (world, _) = refunding("rules").await;
+    let path = Browser::of(&world, LOCAL).await.started("refund").await;
+    let id = SessionId::new(path.rsplit('/').next().unwrap()).unwrap();
+    let sessions = SessionRepository::new(Arc::clone(&world.store) as _);
+    let before = sessions.load(&id).await.unwrap();
+    let rules = ["refund(\"ann\")"];
+    let keep = json!({ "scope": "session", "rules": rules });
+    let approved = json!({ "decision": "approve", "keep": keep });
+    let call = format!("/v1{path}/pending/0");
+    assert_eq!(world.post(LOCAL, &call, approved).await.status, 200);
+    let after = sessions.load(&id).await.unwrap();
+    assert_eq!(after.header().version, before.header().version + 1);
+    assert!(after.state().pending().is_empty());
+    assert_eq!(after.state().get(&RULES), Some(rules.map(str::to_owned).to_vec()));
 }
 
 #[tokio::test]

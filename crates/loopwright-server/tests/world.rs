@@ -11,7 +11,7 @@ use axum::{
 use http_body_util::BodyExt as _;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::{AgentLoop, AgentState, BoxError, PendingApproval, Timestamp};
+use loopwright_core::{AgentLoop, AgentState, BoxError, Edit, Key, PendingApproval, Timestamp};
 use loopwright_server::{
     Access, AgentInfo, AgentsError, KeptRules, Principal, Role, ServedAgents, Server,
     ServerBuilder, TokenFile,
@@ -27,6 +27,9 @@ use tower::ServiceExt as _;
 
 /// The host that the server answers for.
 pub(crate) const HOST: &str = "127.0.0.1:8080";
+
+/// The rules of a session.
+pub(crate) const RULES: Key<Vec<String>> = Key::session("test", "rules");
 
 /// Makes the same loop of every definition.
 #[derive(Clone)]
@@ -74,15 +77,32 @@ impl ServedAgents for OneAgent {
         Ok(is_covered.then(|| "refund(\"ann\")".to_owned()).into_iter().collect())
     }
 
+    fn with_session_rules(
+        &self,
+        session: AgentSession,
+        rules: &KeptRules,
+    ) -> Result<AgentSession, BoxError> {
+        self.note(rules)?;
+        let rules = serde_json::to_value(&rules.rules)?;
+        let state = session.state().clone().edit(Edit::Set(RULES.slot(), Some(rules)));
+        Ok(session.with_state(state))
+    }
+
     async fn keep_rules(&self, _: &SessionHeader, rules: &KeptRules) -> Result<(), BoxError> {
-        let mut kept = std::fs::read_to_string(kept_in(&self.1)).unwrap_or_default();
-        let KeptRules { scope, allows, rules, .. } = rules;
-        kept.extend([format!("{scope:?} {allows} {}\n", rules.join(", "))]);
-        Ok(std::fs::write(kept_in(&self.1), kept)?)
+        self.note(rules)
     }
 
     async fn of(&self, _: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
         Ok(Arc::new(Same(self.0.clone())))
+    }
+}
+
+impl OneAgent {
+    fn note(&self, rules: &KeptRules) -> Result<(), BoxError> {
+        let mut kept = std::fs::read_to_string(kept_in(&self.1)).unwrap_or_default();
+        let KeptRules { scope, allows, rules, .. } = rules;
+        kept.extend([format!("{scope:?} {allows} {}\n", rules.join(", "))]);
+        Ok(std::fs::write(kept_in(&self.1), kept)?)
     }
 }
 

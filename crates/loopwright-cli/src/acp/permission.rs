@@ -2,13 +2,14 @@
 
 use loopwright_core::{AgentState, ApprovalDecision, PendingApproval, messages::ToolCall};
 use loopwright_permissions::Decision;
-use loopwright_sessions::SessionId;
+use loopwright_sessions::AgentSession;
 use serde_json::{Value, json};
 
 use super::tool_calls::{ToolCalls, absolute};
 use crate::agent::Setup;
 use crate::approval::{self, Scope};
-use crate::conversation::Conversation;
+use crate::chosen_rules::ChosenRule;
+use crate::permissions::RunPermissions;
 use crate::render::{planned_change, single_line};
 use crate::sessions::UserDecision;
 
@@ -24,7 +25,9 @@ const ALLOW_SESSION: &str = "allow-session";
 const ALLOW_PROJECT: &str = "allow-project";
 const MARK_DONE: &str = "mark-done";
 const REJECT: &str = "reject";
-const REJECT_PROJECT: &str = "reject_project";
+const REJECT_SESSION: &str = "reject-session";
+const REJECT_PROJECT: &str = "reject-project";
+const REJECT_STOP: &str = "reject-stop";
 
 /// Makes the parameters of `session/request_permission`.
 pub(super) fn request(
@@ -75,21 +78,24 @@ fn options(asked: &PendingApproval<'_>, rules: &[String]) -> Value {
             option(ALLOW, "Run it again", "allow_once"),
             option(MARK_DONE, "Already done", "allow_once"),
             option(REJECT, "Skip it", "reject_once"),
+            option(REJECT_STOP, "Skip it, and stop", "reject_once"),
         ]);
     }
     let mut options = vec![option(ALLOW, "Allow once", "allow_once")];
-    if !rules.is_empty() {
-        let rules = rules.join(", ");
-        let session = format!("Allow {rules} in this session");
-        options.push(option(ALLOW_SESSION, &session, "allow_always"));
-        let project = format!("Always allow {rules} in this project");
-        options.push(option(ALLOW_PROJECT, &project, "allow_always"));
-    }
-    if !rules.is_empty() {
-        let project = format!("Never allow {} in this project", rules.join(", "));
-        options.push(option(REJECT_PROJECT, &project, "reject_always"));
-    }
+    let rules = rules.join(", ");
+    let of_rules = |id: &str, name: String, kind: &str| {
+        if rules.is_empty() { None } else { Some(option(id, &name, kind)) }
+    };
+    let session = format!("Allow {rules} in this session");
+    options.extend(of_rules(ALLOW_SESSION, session, "allow_always"));
+    let project = format!("Always allow {rules} in this project");
+    options.extend(of_rules(ALLOW_PROJECT, project, "allow_always"));
     options.push(option(REJECT, "Reject", "reject_once"));
+    let session = format!("Reject {rules} in this session");
+    options.extend(of_rules(REJECT_SESSION, session, "reject_always"));
+    let project = format!("Never allow {rules} in this project");
+    options.extend(of_rules(REJECT_PROJECT, project, "reject_always"));
+    options.push(option(REJECT_STOP, "Reject, and stop", "reject_once"));
     json!(options)
 }
 
@@ -107,11 +113,19 @@ impl From<ApprovalDecision> for Answered {
 }
 
 impl Answered {
+    /// Returns the rules that are recorded in the session, together with the decision.
+    pub(super) fn session_rules(&self, rules: &[String]) -> Vec<ChosenRule> {
+        approval::session_rules(self.lasting, rules)
+    }
+
     /// Keeps the rules, once the decision is recorded.
-    pub(super) async fn keep(&self, conversation: &Conversation, id: &SessionId, rules: &[String]) {
-        if let Some((scope, decision)) = self.lasting {
-            approval::keep(conversation, id, scope, decision, rules).await;
-        }
+    pub(super) fn keep(
+        &self,
+        permissions: &RunPermissions,
+        session: &AgentSession,
+        rules: &[String],
+    ) {
+        approval::keep(permissions, session, self.lasting, rules);
     }
 }
 
@@ -135,9 +149,13 @@ pub(super) fn decision(
         Some(ALLOW_PROJECT) if !rules.is_empty() => {
             (ApprovalDecision::Approve, Some((Scope::Project, Decision::Allow)))
         }
+        Some(REJECT_SESSION) if !rules.is_empty() => {
+            (deny(), Some((Scope::Session, Decision::Deny)))
+        }
         Some(REJECT_PROJECT) if !rules.is_empty() => {
             (deny(), Some((Scope::Project, Decision::Deny)))
         }
+        Some(REJECT_STOP) => (UserDecision::Stop(None).of(Some(asked), state), None),
         Some(MARK_DONE) if asked.question.is_recovery() => {
             (UserDecision::MarkDone(None).of(Some(asked), state), None)
         }

@@ -9,7 +9,7 @@ use futures::future::{Either, select};
 use loopwright_agent::{Definitions as _, tasks::TaskList};
 use loopwright_capabilities::skills::SkillAudience;
 use loopwright_core::{
-    ApprovalDecision, LlmConfig, ModelProvider, PendingApproval, RequestKind,
+    ApprovalDecision, LlmConfig, ModelProvider, PendingApproval, RequestKind, StopReason,
     messages::{Message, Part},
 };
 use loopwright_sessions::{DecideShown, SessionError, SessionId, SessionRuntime, ShownRequest};
@@ -25,6 +25,7 @@ use super::servers::NamedServer;
 use super::tool_calls::ToolCalls;
 use super::updates::{Updates, plan, text};
 use crate::approval::suggested;
+use crate::chosen_rules::DecideWithRules;
 use crate::config::{Config, ConfigSources};
 use crate::console;
 use crate::conversation::{Conversation, UserInput};
@@ -469,6 +470,7 @@ impl EditorSession {
             "token_limit" => "max_tokens",
             reason if reason == RunEnding::Refused.name() => "refusal",
             reason if reason == RunEnding::Filtered.name() => "refusal",
+            reason if reason == StopReason::StopRequested.as_str() => "end_turn",
             _ if report.status == "stopped" => "max_turn_requests",
             _ => "end_turn",
         })
@@ -538,9 +540,11 @@ impl EditorSession {
             });
             let request = ShownRequest::of(&self.id, state, asked);
             let resolution = answered.resolution.clone();
-            match runtime.execute(&self.id, &DecideShown { request, resolution }).await {
+            let decide = DecideShown { request, resolution };
+            let action = DecideWithRules { decide, rules: answered.session_rules(&rules) };
+            match runtime.execute(&self.id, &action).await {
                 // Rules are kept only with the decision that they come from.
-                Ok(_) => answered.keep(conversation, &self.id, &rules).await,
+                Ok(session) => answered.keep(&setup.permissions, &session, &rules),
                 Err(error @ SessionError::Superseded { .. }) => console::warn(&error),
                 // An answer that does not fit is not recorded, and the question stands.
                 Err(SessionError::Decision(error)) => console::warn(&error),

@@ -11,13 +11,13 @@ use async_trait::async_trait;
 use loopwright_agent::{Definitions as _, LoopFactory};
 use loopwright_core::{BoxError, PendingApproval};
 use loopwright_permissions::Decision;
-use loopwright_server::{AgentInfo, AgentsError, KeptRules, Principal, RuleScope, ServedAgents};
+use loopwright_server::{AgentInfo, AgentsError, KeptRules, Principal, ServedAgents};
 use loopwright_sessions::{AgentSession, SessionHeader, SessionId, SessionQuery};
 use loopwright_worker::AgentResolver as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::approval::lasting_rules;
-use crate::chosen_rules;
+use crate::chosen_rules::{ChosenRule, with_added};
 use crate::config::{Config, ConfigSources, Flags};
 use crate::conversation::{ABOUT, Command, Conversation};
 use crate::definitions::Defined;
@@ -189,18 +189,18 @@ impl ServedAgents for OfferedAgents {
         Ok(lasting_rules(&config, &sources, session.state(), call)?.1)
     }
 
+    fn with_session_rules(
+        &self,
+        session: AgentSession,
+        kept: &KeptRules,
+    ) -> Result<AgentSession, BoxError> {
+        let rules = ChosenRule::list(decision(kept), &kept.rules);
+        Ok(with_added(session, &rules)?)
+    }
+
     async fn keep_rules(&self, session: &SessionHeader, kept: &KeptRules) -> Result<(), BoxError> {
-        let decision = if kept.allows { Decision::Allow } else { Decision::Deny };
-        match kept.scope {
-            RuleScope::Session => {
-                let store = &self.sessions.store;
-                chosen_rules::record(store, &session.id, decision, &kept.rules).await?;
-            }
-            RuleScope::Always => {
-                let (config, sources) = self.configuration(session)?;
-                RunPermissions::of(&config, &sources)?.decide_always(decision, &kept.rules)?;
-            }
-        }
+        let (config, sources) = self.configuration(session)?;
+        RunPermissions::of(&config, &sources)?.decide_always(decision(kept), &kept.rules)?;
         Ok(())
     }
 
@@ -222,4 +222,9 @@ impl ServedAgents for OfferedAgents {
             crate::console::warn(&format!("cannot remove {}: {error}", folder.display()));
         }
     }
+}
+
+/// Returns the decision of rules that the user chose.
+fn decision(kept: &KeptRules) -> Decision {
+    if kept.allows { Decision::Allow } else { Decision::Deny }
 }

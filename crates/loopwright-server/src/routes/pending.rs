@@ -1,5 +1,8 @@
 //! `/v1/sessions/{session}/pending`: calls that wait for decisions.
 
+use std::borrow::Cow;
+
+use async_trait::async_trait;
 use axum::{
     extract::State,
     http::{HeaderMap, StatusCode, request::Parts},
@@ -7,14 +10,17 @@ use axum::{
     routing::{get, post},
 };
 use loopwright_core::{ApprovalDecision, Arguments, PendingApproval, RequestKind, ToolOutput};
-use loopwright_sessions::{AgentSession, DecideShown, RequestAddress, SessionHeader, ShownRequest};
+use loopwright_sessions::{
+    ActionCx, AgentSession, DecideShown, RequestAddress, SessionAction, SessionError,
+    SessionHeader, ShownRequest,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{reply, reply_tagged};
 use crate::{
-    agents::{KeptRules, RuleScope},
+    agents::{KeptRules, RuleScope, ServedAgents},
     extract::{Body, OwnSession, path_param},
     operation::{APPROVE, IF_NONE_MATCH, Operation, READ, empty, json, json_body},
     problem::Problem,
@@ -187,6 +193,34 @@ async fn decide(
     reply(StatusCode::OK, &SessionView::from(&session))
 }
 
+/// Decides about a call, and adds rules to those of the session. Both are one write, so that none of them is lost.
+struct DecideAndKeep<'a> {
+    decide: DecideShown,
+    agents: &'a dyn ServedAgents,
+    rules: Option<KeptRules>,
+}
+
+#[async_trait]
+impl SessionAction for DecideAndKeep<'_> {
+    fn name(&self) -> Cow<'static, str> {
+        self.decide.name()
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        let session = self.decide.execute(session, cx).await?;
+        match &self.rules {
+            Some(rules) => {
+                self.agents.with_session_rules(session, rules).map_err(SessionError::Action)
+            }
+            None => Ok(session),
+        }
+    }
+}
+
 /// Records a decision, and lets the run continue if no call waits any more.
 pub(crate) async fn decided(
     server: &Server,
@@ -200,10 +234,15 @@ pub(crate) async fn decided(
     let kept = kept(server, &session, &asked, &body).await?;
     let resolution = resolution(body, &asked);
     let request = ShownRequest::of(session.id(), session.state(), &asked);
-    let action = DecideShown { request, resolution };
+    let (in_session, always) = match kept {
+        Some(kept) if kept.scope == RuleScope::Session => (Some(kept), None),
+        kept => (None, kept),
+    };
+    let decide = DecideShown { request, resolution };
+    let action = DecideAndKeep { decide, agents: server.agents(), rules: in_session };
     let session = server.runtime().execute(&header.id, &action).await?;
     // Rules are kept only with the decision that they come from, and before the run continues.
-    if let Some(kept) = kept {
+    if let Some(kept) = always {
         let done = server.agents().keep_rules(header, &kept).await;
         done.map_err(|_| Problem::internal("the call is decided, but its rules were not saved"))?;
     }
