@@ -1,6 +1,7 @@
 //! Tools that clients declare and run themselves.
 
 use loopwright_server::Role;
+use loopwright_sessions::{JobQuery, JobStatus, SessionStore as _};
 use loopwright_testing::{FakeModel, MockTool, ModelDriver, ScenarioStep, test_loop};
 use serde_json::{Value, json};
 
@@ -80,6 +81,10 @@ async fn a_completion_ends_with_calls_of_the_client_and_its_results_continue_the
     // The same request again reads the end of the same run.
     let again = world.post(LOCAL, CHAT, next).await;
     assert_eq!((again.status.as_u16(), text(&data(&again))), (200, "In Bern.".to_owned()));
+    // The job that waited for the result has continued, and is the only one.
+    let jobs = world.store.jobs().unwrap().records(&JobQuery::last(9)).await.unwrap();
+    let statuses: Vec<JobStatus> = jobs.iter().map(|it| it.status).collect();
+    assert_eq!(statuses, [JobStatus::Completed]);
     let other = world.post(LOCAL, CHAT, with_result(&message, "elsewhere")).await;
     assert_eq!(other.status, 409, "{}", other.text);
 

@@ -7,8 +7,8 @@ use loopwright_core::{
     ApprovalDecision, Edit, ExternalTool, Key, PendingApproval, RequestKind, messages::Message,
 };
 use loopwright_sessions::{
-    ActionCx, AgentSession, ClientTools, Job, JobId, JobRecord, SessionAction, SessionError,
-    SessionHeader, SessionId,
+    ActionCx, AgentSession, ClientTools, Job, JobId, JobQuery, JobRecord, JobStatus, SessionAction,
+    SessionError, SessionHeader, SessionId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -300,15 +300,29 @@ pub(crate) async fn answer(
     if !session.state().pending().is_empty() {
         return Ok((last_run(server, &header.id).await?, answered.after));
     }
+    let Some(text) = text else {
+        return Ok((continued(server, &session).await?, answered.after));
+    };
     let name = hash(&format!("{}\nresults\n{}\n{digest}", header.id, answered.count));
     let id = JobId::new(&name[..40]).map_err(|error| Problem::internal(error.to_string()))?;
-    let job = match text {
-        Some(text) => Job::send_message(header.id.clone(), Message::user(text)),
-        None => Job::resume(header.id.clone()),
-    };
-    let job = job.with_id(id);
+    let job = Job::send_message(header.id.clone(), Message::user(text)).with_id(id);
     server.push_continuing(&job).await?;
     Ok((record(server, &job).await?, answered.after))
+}
+
+/// Lets the job continue whose calls have their results, and returns it. A repeated request returns the last run.
+async fn continued(server: &Server, session: &AgentSession) -> Result<JobRecord, Problem> {
+    let (queue, id) = (server.queue()?, session.id());
+    let status = Some(JobStatus::NeedsInput);
+    let query = JobQuery { status, session: Some(id.clone()), ..JobQuery::last(1) };
+    let parked = queue.records(&query).await?.into_iter().next();
+    if session.state().is_interrupted() {
+        server.continue_decided(id).await?;
+    }
+    match parked {
+        Some(parked) => Ok(queue.job(&parked.job.id).await?.unwrap_or(parked)),
+        None => last_run(server, id).await,
+    }
 }
 
 /// Checks that each call has one result.
