@@ -219,14 +219,9 @@ impl Asked {
     ) -> Option<Invoked> {
         let providers = model::providers(&opening.config, &opening.sources).ok()?;
         let defined = Defined::find(&opening.config, &opening.sources, &providers);
-        if let Some((skill, scope)) = user_skill::find(&defined, name) {
-            return Some(invocation.invoke(&skill, scope, arguments).await);
-        }
-        if !user_skill::is_agent(&defined, name) {
-            return None;
-        }
-        let delegated = invocation.delegate(name, arguments).await;
-        delegated.inspect_err(|reason| console::warn(reason)).ok()
+        let named = user_skill::find(&defined, name)?;
+        let invoked = invocation.message_of(&named, arguments).await;
+        invoked.inspect_err(|reason| console::warn(reason)).ok()
     }
 }
 

@@ -69,19 +69,35 @@ pub(crate) fn named(line: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && name.bytes().all(is_part)).then(|| (name, arguments.trim()))
 }
 
-/// Finds the skill that users know by a name. Blocks while it reads.
-pub(crate) fn find(defined: &Defined, name: &str) -> Option<(Arc<Skill>, Option<SkillScope>)> {
-    let skill = defined.skills.get(name).filter(|it| it.info.user_invocable)?;
-    let scope = defined.skills.scope(name);
-    Some((skill, scope))
+/// A skill or an agent that a user names.
+pub(crate) enum Named {
+    /// A skill, and where it is from.
+    Skill(Arc<Skill>, Option<SkillScope>),
+    /// The agent with this name.
+    Agent(String),
 }
 
-/// Returns `true` if an agent is defined that users know by a name. Blocks while it reads.
-pub(crate) fn is_agent(defined: &Defined, name: &str) -> bool {
-    defined.agents.get(name).is_ok()
+/// Finds what users know by a name: a skill, or else an agent. Blocks while it reads.
+pub(crate) fn find(defined: &Defined, name: &str) -> Option<Named> {
+    if let Some(skill) = defined.skills.get(name).filter(|it| it.info.user_invocable) {
+        return Some(Named::Skill(skill, defined.skills.scope(name)));
+    }
+    defined.agents.get(name).is_ok().then(|| Named::Agent(name.to_owned()))
 }
 
 impl Invocation<'_> {
+    /// Makes a message of a skill or an agent, or returns the reason why it cannot be used.
+    pub(crate) async fn message_of(
+        &self,
+        named: &Named,
+        arguments: Arguments<'_>,
+    ) -> Result<Invoked, String> {
+        match named {
+            Named::Skill(skill, scope) => Ok(self.invoke(skill, *scope, arguments).await),
+            Named::Agent(name) => self.delegate(name, arguments).await,
+        }
+    }
+
     /// Makes a message of a skill: the line that the user typed, and the text of the skill. Its commands run as those of the user
     /// do, and its text names files, if it is the user's or the user trusts the project.
     pub(crate) async fn invoke(

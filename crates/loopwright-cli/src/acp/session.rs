@@ -370,12 +370,10 @@ impl EditorSession {
         let words = message.text();
         let named = user_skill::named(words.trim()).and_then(|(name, arguments)| {
             let defined = self.defined()?;
-            let skill = user_skill::find(&defined, name);
-            let is_known = skill.is_some() || user_skill::is_agent(&defined, name);
-            is_known.then_some((name, skill, arguments))
+            Some((user_skill::find(&defined, name)?, arguments))
         });
         let unchanged = |message| UserInput { message: Some(message), ..UserInput::default() };
-        let Some((name, skill, arguments)) = named else { return unchanged(message) };
+        let Some((named, arguments)) = named else { return unchanged(message) };
         let invocation = Invocation {
             setup: &conversation.setup,
             config: &self.config,
@@ -386,15 +384,12 @@ impl EditorSession {
         // What follows the first line can be a file that the editor adds.
         let typed = arguments.lines().next().unwrap_or_default();
         let arguments = Arguments { text: arguments, typed };
-        let invoked = match skill {
-            Some((skill, scope)) => invocation.invoke(&skill, scope, arguments).await,
-            None => match invocation.delegate(name, arguments).await {
-                Ok(invoked) => invoked,
-                Err(reason) => {
-                    console::warn(&reason);
-                    return unchanged(message);
-                }
-            },
+        let invoked = match invocation.message_of(&named, arguments).await {
+            Ok(invoked) => invoked,
+            Err(reason) => {
+                console::warn(&reason);
+                return unchanged(message);
+            }
         };
         if let Some(llm) = invoked.llm {
             conversation.setup.use_model(llm, &self.config, &self.sources);

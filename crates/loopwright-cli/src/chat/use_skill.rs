@@ -47,10 +47,7 @@ impl ChatSession<'_> {
     /// the commands of a skill.
     async fn invoked(&mut self, named: &NamedSkill) -> Option<Result<Invoked, String>> {
         let defined = self.place.defined()?;
-        let found = user_skill::find(&defined, &named.name);
-        if found.is_none() && !user_skill::is_agent(&defined, &named.name) {
-            return None;
-        }
+        let found = user_skill::find(&defined, &named.name)?;
         let cancel = CancellationToken::new();
         let conversation = &self.conversation;
         let invocation = Invocation {
@@ -61,10 +58,7 @@ impl ChatSession<'_> {
             cancel: &cancel,
         };
         let arguments = Arguments { text: &named.arguments, typed: &named.arguments };
-        let Some((skill, scope)) = found else {
-            return Some(invocation.delegate(&named.name, arguments).await);
-        };
-        let invoked = pin!(invocation.invoke(&skill, scope, arguments));
-        Some(Ok(until_signal(self.signals.as_mut(), &cancel, invoked).await))
+        let invoked = pin!(invocation.message_of(&found, arguments));
+        Some(until_signal(self.signals.as_mut(), &cancel, invoked).await)
     }
 }

@@ -126,10 +126,7 @@ impl View {
 
     /// Returns the meaning of a line that may name a skill, an agent, or a prompt of a server.
     fn named(&self, named: &NamedSkill) -> LiveLine {
-        let is_known = |it: Defined| {
-            let name = &named.name;
-            user_skill::find(&it, name).is_some() || user_skill::is_agent(&it, name)
-        };
+        let is_known = |it: Defined| user_skill::find(&it, &named.name).is_some();
         if named.name.contains(':') || self.place.defined().is_some_and(is_known) {
             return LiveLine::Queued;
         }
