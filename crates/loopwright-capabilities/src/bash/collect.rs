@@ -220,7 +220,8 @@ pub fn undo_command(kept: &Path, root: &Path) -> Result<Vec<Restored>, Transacti
 
 /// Returns the content of each path before a command changed it, from the record that
 /// [`FileJournal::record_command`] received. Returns an empty list if the record does not exist.
-/// Files of more than `largest` bytes are [`Unknown`](OriginalFile::Unknown).
+/// Files of more than `largest` bytes are [`Unknown`](OriginalFile::Unknown). `paths` are those that the journal received: if they
+/// are absolute because the command ran elsewhere, the returned ones are, too.
 ///
 /// # Errors
 ///
@@ -228,14 +229,18 @@ pub fn undo_command(kept: &Path, root: &Path) -> Result<Vec<Restored>, Transacti
 pub fn command_originals(
     kept: &Path,
     largest: u64,
+    paths: &[String],
 ) -> Result<Vec<(String, OriginalFile)>, TransactionError> {
+    let is_elsewhere = paths.iter().any(|it| Path::new(it).is_absolute());
+    let folder = if is_elsewhere { root_of(kept)?.unwrap_or_default() } else { PathBuf::new() };
     let original = |before| match before {
         Before::Absent => OriginalFile::Absent,
         Before::Kept(path) => content(&path, largest),
         _ => OriginalFile::Unknown,
     };
     let originals = originals(kept)?.into_iter();
-    Ok(originals.map(|(path, before)| (path.display().to_string(), original(before))).collect())
+    let shown = |path: PathBuf| folder.join(path).display().to_string();
+    Ok(originals.map(|(path, before)| (shown(path), original(before))).collect())
 }
 
 /// Reads a file that is kept. A link is none.

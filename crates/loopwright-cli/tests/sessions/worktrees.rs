@@ -115,12 +115,18 @@ fn files_and_commands_of_a_sub_agent_are_those_of_its_worktree() {
 }
 
 #[test]
-fn a_rewind_names_what_a_command_changed_in_a_worktree_with_its_path() {
+fn a_rewind_and_diff_name_what_a_command_changed_in_a_worktree_with_its_path() {
     let calls = [streamed_call("", "rm a.txt; echo made > made.txt")];
     let (place, _) = delegated(repository(), calls);
     let tree = only_worktree(&place.world);
     let listed = place.json(&["list"]);
     let id = listed["sessions"][0]["id"].as_str().unwrap();
+    let chat = ["chat", "-m", "openai-compatible/test", "--base-url", &place.server.url];
+    let compared = place.world.run_with(&[&chat[..], &["--resume", id]].concat(), "/diff\n");
+    for changed in ["a.txt: removed", "made.txt: added"] {
+        let changed = format!("{}/{changed}", tree.file_name().unwrap().to_str().unwrap());
+        assert!(compared.stderr.contains(&changed), "{changed}: {}", compared.stderr);
+    }
     let done = place.sessions(&["rewind", "--files", id, "0"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
     let mut told: Vec<&str> =

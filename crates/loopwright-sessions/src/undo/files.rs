@@ -192,7 +192,7 @@ pub(crate) async fn originals(
 /// Returns what was at the paths that a command changed, if that is kept on this machine.
 #[cfg(target_os = "linux")]
 fn command_originals(kept: &Path, largest: u64, paths: Vec<String>) -> Vec<(String, OriginalFile)> {
-    match loopwright_capabilities::bash::command_originals(kept, largest) {
+    match loopwright_capabilities::bash::command_originals(kept, largest, &paths) {
         Ok(originals) if !originals.is_empty() => originals,
         _ => paths.into_iter().map(|path| (path, OriginalFile::Unknown)).collect(),
     }
