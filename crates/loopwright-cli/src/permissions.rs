@@ -436,7 +436,7 @@ pub(crate) fn hooks(
     }
     // The rules of a file that cannot be read tell so. How many hooks it has is not known.
     let used = are_used(config);
-    let shared = if used == Some(false) { &[] } else { for_all_projects };
+    let shared: &[SharedSettings] = if used == Some(false) { &[] } else { for_all_projects };
     for file in shared {
         let (hooks, odd) = command_hooks::read(&file.path, &file.text);
         match used {
