@@ -436,31 +436,32 @@ async fn refused_changes_of_each_command_of_a_session_are_undone() {
     for is_staged in [false, true] {
         let (home, staging) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let read = |name: &str| std::fs::read_to_string(home.path().join(name)).ok();
-        std::fs::write(home.path().join(".envrc"), "own\n").unwrap();
+        std::fs::create_dir(home.path().join("old")).unwrap();
+        std::fs::write(home.path().join("old/.envrc"), "own\n").unwrap();
         let command = |number: u8| {
-            let line = format!(
-                "echo {number} > .envrc; mkdir -p d; echo {number} > d/.envrc; echo {number} >> ran"
-            );
+            let changes = ["> old/.envrc", "> new/.envrc", ">> ran"];
+            let changes = changes.map(|it| format!("echo {number} {it}")).join("; ");
+            let line = format!("mkdir -p new; {changes}");
             ScenarioStep::tool_call("bash", json!({ "command": line }))
         };
-        let model =
-            FakeModel::script([command(1), command(2), "done".into(), command(3), "done".into()]);
+        let steps = [command(1), command(2), "done".into(), command(3), "done".into()];
         let bash = UseBash::in_dir(home.path());
         let bash = if is_staged { bash.with_staging(staging.path()) } else { bash.write_at_once() };
         let agent = AgentBuilder::base()
-            .with_capability(UseLlmConfig::model(model))
+            .with_capability(UseLlmConfig::model(FakeModel::script(steps)))
             .with_capability(bash)
             .build()
             .unwrap();
-        let left = || [".envrc", "d/.envrc", "ran"].map(read);
+        let left = || ["old/.envrc", "new/.envrc", "ran"].map(read);
         let begun = agent.execute(AgentState::new().with_user_message("go")).await;
         let own = Some("own\n".to_owned());
         assert_eq!(left(), [own.clone(), None, Some("1\n2\n".to_owned())], "{is_staged}");
+        let first = told(&begun);
         let ended = agent.execute(begun.with_user_message("more")).await;
         assert_eq!(left(), [own, None, Some("1\n2\n3\n".to_owned())], "{is_staged}");
-        let told = told(&ended);
-        let are_told = told.iter().all(|it| it.contains(".envrc") && it.contains("d/.envrc"));
-        assert!(told.len() == 3 && are_told, "{is_staged} {told:?}");
+        let told = [first, told(&ended)].concat();
+        let is_told = |it: &String| it.contains("old/.envrc") && it.contains("new/.envrc");
+        assert_eq!(told.iter().map(is_told).collect::<Vec<_>>(), [true; 3], "{told:?}");
     }
 }
 
