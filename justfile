@@ -40,6 +40,11 @@ bench-peers *arguments:
 bench-servers *arguments:
     benches/peers/serve "$@"
 
+# Queued work: steps of workers, claims and tenants, beside other frameworks.
+[positional-arguments]
+bench-fleet *arguments:
+    benches/fleet/run "$@"
+
 # The program, with the arguments given.
 demo *arguments:
     cargo run --quiet --bin loopwright -- {{ arguments }}
