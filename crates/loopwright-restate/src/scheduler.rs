@@ -8,7 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{StreamExt as _, stream};
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
     Job, JobId, JobLabels, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, PushOutcome,
@@ -97,14 +97,15 @@ impl RestateScheduler {
             });
             // The newest come first.
             page.reverse();
-            let keys: Vec<String> = page.iter().map(idempotency_key).collect();
-            self.send_all(page, before).await?;
+            let (keys, result) = self.send_all(page, before).await;
             if overdue.known.len() > MAX_KNOWN {
                 overdue.known.clear();
             }
             sent += keys.len();
             overdue.known.extend(keys);
+            // A job that is refused again and again does not keep the next look from older ones.
             overdue.before = next;
+            result?;
             if overdue.before.is_none() {
                 break;
             }
@@ -160,38 +161,55 @@ impl RestateScheduler {
         let record = self.queue()?.job(id).await?;
         match record {
             Some(record) if record.status == JobStatus::Queued && self.is_ours(&record) => {
-                self.send(&record, now).await
+                Ok(self.send(&record, now).await?)
             }
             _ => Ok(()),
         }
     }
 
-    async fn send(&self, record: &JobRecord, now: Timestamp) -> Result<(), StoreError> {
+    async fn send(&self, record: &JobRecord, now: Timestamp) -> Result<(), RestateError> {
         let delay = record.job.start_at.filter(|_| record.claims == 0);
         let delay = delay.map_or(Duration::ZERO, |at| at.since(now));
-        Ok(self.ingress.send(record, delay).await?)
+        self.ingress.send(record, delay).await
     }
 
-    /// Sends jobs, those of each session in their order.
+    /// Sends jobs, those of each session in their order. Returns the keys of the accepted deliveries, and the first error.
+    ///
+    /// A job that Restate refuses delays only the later ones of its session. If Restate is unavailable, the remaining ones are not
+    /// sent.
     async fn send_all(
         &self,
         records: impl IntoIterator<Item = JobRecord>,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> (Vec<String>, Result<(), StoreError>) {
         let mut by_session: BTreeMap<SessionId, Vec<JobRecord>> = BTreeMap::new();
         for record in records {
             by_session.entry(record.job.session.clone()).or_default().push(record);
         }
         let send = |records: Vec<JobRecord>| async move {
+            let mut keys = Vec::with_capacity(records.len());
             for record in &records {
-                self.send(record, now).await?;
+                if let Err(error) = self.send(record, now).await {
+                    return (keys, Err(error));
+                }
+                keys.push(idempotency_key(record));
             }
-            Ok::<_, StoreError>(())
+            (keys, Ok(()))
         };
-        stream::iter(by_session.into_values().map(send))
-            .buffer_unordered(AT_ONCE)
-            .try_collect()
-            .await
+        let mut results =
+            stream::iter(by_session.into_values().map(send)).buffer_unordered(AT_ONCE);
+        let (mut sent, mut first) = (Vec::new(), Ok(()));
+        while let Some((keys, result)) = results.next().await {
+            sent.extend(keys);
+            if let Err(error) = result {
+                let is_refusal = matches!(error, RestateError::Refused { .. });
+                first = first.and(Err(error.into()));
+                if !is_refusal {
+                    break;
+                }
+            }
+        }
+        (sent, first)
     }
 }
 
@@ -220,7 +238,7 @@ impl Scheduler for RestateScheduler {
             created_at: now,
             updated_at: now,
         };
-        self.send_all(new.map(|(job, _)| record(job)), now).await?;
+        self.send_all(new.map(|(job, _)| record(job)), now).await.1?;
         Ok(are_new)
     }
 
@@ -250,7 +268,7 @@ impl Scheduler for RestateScheduler {
             let mut parked = queue.records(&query).await?;
             parked.retain(|it| self.is_ours(it));
             parked.reverse();
-            self.send_all(parked, now).await?;
+            self.send_all(parked, now).await.1?;
         }
         queue.answered(session, outcome, now).await
     }
