@@ -128,8 +128,15 @@ pub trait JobQueue: Scheduler {
     /// [start](Job::start_at) does not count.
     async fn has_work(&self, labels: &JobLabels) -> Result<bool, StoreError>;
 
-    /// Extends all claims of a holder, and returns their number.
-    async fn renew(&self, owner: &str, now: Timestamp, lasts: Duration) -> Result<u64, StoreError>;
+    /// Extends the claims of a holder on these jobs, and returns their number. Its other claims end at their time: a holder does
+    /// not know of a claim whose response it never received.
+    async fn renew(
+        &self,
+        owner: &str,
+        jobs: &[JobId],
+        now: Timestamp,
+        lasts: Duration,
+    ) -> Result<u64, StoreError>;
 
     /// Returns `true` if no other worker has claimed the job since, and it has not ended.
     async fn holds(&self, claimed: &ClaimedJob) -> Result<bool, StoreError>;

@@ -18,7 +18,7 @@ use crate::{
     error::Failure,
     head::{SessionRow, session_id},
     ledger,
-    row::{Row, values},
+    row::{Row, Value, values},
 };
 
 /// The columns of a record, which [`record`] reads.
@@ -121,26 +121,31 @@ pub(crate) async fn push_if_idle(
     push(transaction, job, now).await.map(Some)
 }
 
-/// Returns the query for the jobs of an owner, which is the parameter of this number. It locks them in their order, so that two
-/// transactions about one owner do not wait for each other.
-fn held_by(transaction: &dyn Transaction, owner: usize) -> String {
-    let lock = transaction.for_update();
-    format!(
-        "SELECT j.number FROM jobs j WHERE j.owner = ${owner} AND j.status = 'running' ORDER BY j.number{lock}"
-    )
-}
-
 /// Implements [`JobQueue::renew`](loopwright_sessions::JobQueue::renew).
 pub(crate) async fn renew(
     transaction: &mut dyn Transaction,
     owner: &str,
+    jobs: &[JobId],
     now: Timestamp,
     lasts: Duration,
 ) -> Result<u64, Failure> {
-    let held = held_by(transaction, 2);
-    let sql = format!("UPDATE jobs SET until = $1 WHERE number IN ({held})");
+    let Some(last) = jobs.last() else { return Ok(0) };
+    // The database prepares a statement for each size once. An ID that is repeated changes nothing.
+    let size = jobs.len().next_power_of_two();
+    let ids = (0..size).map(|job| format!("${}", job + 3)).collect::<Vec<_>>().join(", ");
+    // Jobs are locked in their order, as in `give_back`, so that two transactions about one owner do not wait for each other.
+    let lock = transaction.for_update();
+    let sql = format!(
+        "UPDATE jobs SET until = $1 WHERE number IN (
+            SELECT j.number FROM jobs j
+            WHERE j.id IN ({ids}) AND j.owner = $2 AND j.status = 'running' ORDER BY j.number{lock}
+        )"
+    );
     let until = transaction.clock(now).await?.plus(lasts);
-    Ok(transaction.run(&sql, values![until, owner]).await?)
+    let mut values = values![until, owner].to_vec();
+    let padding = std::iter::repeat_n(last, size - jobs.len());
+    values.extend(jobs.iter().chain(padding).map(|it| Value::from(it.as_str())));
+    Ok(transaction.run(&sql, &values).await?)
 }
 
 /// Implements [`JobQueue::holds`](loopwright_sessions::JobQueue::holds).
@@ -202,11 +207,15 @@ pub(crate) async fn give_back(
     owner: &str,
     now: Timestamp,
 ) -> Result<u64, Failure> {
-    let held = held_by(transaction, 3);
+    // Jobs are locked in their order, so that two transactions about one owner do not wait for each other.
+    let lock = transaction.for_update();
     let sql = format!(
         "UPDATE jobs SET status = 'queued', owner = NULL, ready_at = $1, updated_at = $2,
             crashes = crashes + 1
-        WHERE number IN ({held})"
+        WHERE number IN (
+            SELECT j.number FROM jobs j WHERE j.owner = $3 AND j.status = 'running'
+            ORDER BY j.number{lock}
+        )"
     );
     let ready_at = transaction.clock(now).await?;
     Ok(transaction.run(&sql, values![ready_at, now, owner]).await?)

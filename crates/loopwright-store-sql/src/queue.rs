@@ -125,8 +125,19 @@ impl<D: Database> JobQueue for SqlStore<D> {
         within!(self.reading, |it| jobs::has_work(it, labels))
     }
 
-    async fn renew(&self, owner: &str, now: Timestamp, lasts: Duration) -> Result<u64, StoreError> {
-        within!(self.writing, |it| jobs::renew(it, owner, now, lasts))
+    /// Some hundred jobs at a time are one transaction.
+    async fn renew(
+        &self,
+        owner: &str,
+        jobs: &[JobId],
+        now: Timestamp,
+        lasts: Duration,
+    ) -> Result<u64, StoreError> {
+        let mut renewed = 0;
+        for jobs in jobs.chunks(MAX_ENTERING) {
+            renewed += within!(self.writing, |it| jobs::renew(it, owner, jobs, now, lasts))?;
+        }
+        Ok(renewed)
     }
 
     async fn holds(&self, claimed: &ClaimedJob) -> Result<bool, StoreError> {

@@ -162,7 +162,7 @@ impl JobDeliveries {
         let Some(queue) = store.jobs() else { return Ok(JobDelivery::Unknown) };
         if let Some(claimed) = queue.claim_job(job, self.request()).await? {
             let outcome = JobOutcome::Stopped("the engine cancelled the job".into());
-            // Until it is settled, this worker renews its claim.
+            let _held = self.0.worker.held.hold(job);
             self.0.worker.settle(queue, &claimed, &outcome).await;
         }
         let record = queue.job(job).await?;

@@ -29,7 +29,8 @@ impl JobRunner<'_> {
     /// Does a job, as far as that goes this time, and returns the outcome that was recorded. `None` if another process
     /// holds the job now.
     pub(crate) async fn perform(&self, claimed: &ClaimedJob) -> Option<JobOutcome> {
-        let Worker { options, env, .. } = self.worker;
+        let Worker { options, env, held, .. } = self.worker;
+        let _held = held.hold(&claimed.job.id);
         self.worker.tell(|| WorkerEvent::JobStarted(claimed.job.clone()));
         let verdict = self.attempt(claimed).await;
         let outcome = verdict.outcome(claimed, options, env.clock.now());

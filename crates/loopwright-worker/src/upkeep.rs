@@ -1,7 +1,12 @@
 //! What a worker does beside its jobs: it renews claims, takes over jobs of dead processes, resumes parked jobs, and pushes those
 //! of schedules.
 
-use loopwright_sessions::{JobQueue, Owner, Scheduler};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use loopwright_sessions::{JobId, JobQueue, Owner, Scheduler};
 
 use crate::{event::WorkerEvent, parked::ParkedJobs, schedules::DueSchedules, worker::Worker};
 
@@ -22,14 +27,53 @@ pub(crate) struct Watched {
     schedules: DueSchedules,
 }
 
+/// The jobs that a worker works on, and how often: the claim of a job can be lost while its run has not ended, and the same worker can
+/// claim it again.
+#[derive(Debug, Default)]
+pub(crate) struct HeldJobs(Mutex<HashMap<JobId, usize>>);
+
+impl HeldJobs {
+    /// Has the claim of a job renewed until the result is dropped.
+    pub(crate) fn hold<'a>(&'a self, job: &'a JobId) -> HeldJob<'a> {
+        *self.locked().entry(job.clone()).or_default() += 1;
+        HeldJob { held: self, job }
+    }
+
+    fn ids(&self) -> Vec<JobId> {
+        self.locked().keys().cloned().collect()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<JobId, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A job whose claim is renewed.
+pub(crate) struct HeldJob<'a> {
+    held: &'a HeldJobs,
+    job: &'a JobId,
+}
+
+impl Drop for HeldJob<'_> {
+    fn drop(&mut self) {
+        let mut held = self.held.locked();
+        if let Some(count) = held.get_mut(self.job) {
+            *count -= 1;
+            if *count == 0 {
+                held.remove(self.job);
+            }
+        }
+    }
+}
+
 impl Upkeep<'_> {
     /// Renews the claims while jobs run.
     pub(crate) async fn keep(&self) {
         let Worker { options, env, owner, .. } = self.worker;
         loop {
             env.clock.sleep(options.lease_ttl / 3).await;
-            let now = env.clock.now();
-            if let Err(error) = self.queue.renew(owner, now, options.lease_ttl).await {
+            let (now, held) = (env.clock.now(), self.worker.held.ids());
+            if let Err(error) = self.queue.renew(owner, &held, now, options.lease_ttl).await {
                 self.worker.troubled(&error);
             }
             self.take_over().await;

@@ -27,7 +27,7 @@ use crate::{
     options::{OnIdle, WorkerOptions},
     runner::JobRunner,
     signal::JobSignal,
-    upkeep::{Upkeep, Watched},
+    upkeep::{HeldJobs, Upkeep, Watched},
 };
 
 /// Runs the jobs of a queue, one after the other or several at once.
@@ -45,6 +45,7 @@ pub struct Worker {
     pub(crate) event_log: Option<BroadcastConfig>,
     signal: JobSignal,
     pub(crate) cache: SessionCache,
+    pub(crate) held: HeldJobs,
 }
 
 /// The store has no job queue.
@@ -93,6 +94,7 @@ impl Worker {
             event_log: None,
             signal: JobSignal::new(),
             cache: SessionCache::new(CacheLimits::default()),
+            held: HeldJobs::default(),
         })
     }
 

@@ -123,7 +123,11 @@ async fn a_job_that_another_worker_holds_is_elsewhere_until_its_claim_ends() {
     assert!(world.queue().claim_job(&job.id, claim).await.unwrap().is_some());
     let test = async {
         let held = deliveries.deliver(&id("a"), &job.id).await;
-        world.queue().renew("another", now(), Duration::ZERO).await.unwrap();
+        world
+            .queue()
+            .renew("another", std::slice::from_ref(&job.id), now(), Duration::ZERO)
+            .await
+            .unwrap();
         [held, deliveries.deliver(&id("a"), &job.id).await]
     };
     let (found, counts) = during(&deliveries, test).await;

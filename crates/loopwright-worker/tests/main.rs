@@ -4,6 +4,7 @@
 
 mod deliveries;
 mod event_log;
+mod held;
 mod kept;
 mod schedules;
 mod worker;

@@ -27,6 +27,7 @@ job_facts![
     a_job_is_claimed_by_one_and_is_as_it_was_pushed,
     a_job_that_is_not_renewed_is_claimed_by_another_and_the_first_one_is_lost,
     a_job_that_is_renewed_is_not_claimed,
+    a_claim_that_its_holder_does_not_name_is_not_renewed,
     what_a_holder_that_is_gone_had_is_given_back,
     a_job_is_claimed_by_its_id_whatever_comes_before_it,
     a_job_is_not_claimed_by_its_id_while_another_claim_lasts_or_once_it_is_over,
@@ -53,6 +54,12 @@ async fn push(queue: &dyn JobQueue, session: &str, name: &str) -> Job {
 
 async fn claim(queue: &dyn JobQueue, owner: &str, now: u64) -> Option<ClaimedJob> {
     queue.claim(ClaimRequest::new(owner, moment(now), LASTS)).await.unwrap()
+}
+
+/// Renews claims of `me`, and returns their number.
+async fn renew(queue: &dyn JobQueue, jobs: &[&Job], now: u64, lasts: Duration) -> u64 {
+    let jobs: Vec<JobId> = jobs.iter().map(|it| it.id.clone()).collect();
+    queue.renew("me", &jobs, moment(now), lasts).await.unwrap()
 }
 
 /// Claims, and tells which job it is.
@@ -91,7 +98,7 @@ async fn a_job_that_is_not_renewed_is_claimed_by_another_and_the_first_one_is_lo
     let first = claim(queue, "me", 1).await.unwrap();
     assert_eq!(claim(queue, "you", 5).await, None);
     // Its time has ended.
-    assert_eq!(queue.renew("me", moment(5), Duration::ZERO).await.unwrap(), 1);
+    assert_eq!(renew(queue, &[&job], 5, Duration::ZERO).await, 1);
     let second = claim(queue, "you", 6).await.unwrap();
     assert_eq!((second.claim, second.attempts, second.crashes), (2, 0, 1));
     assert!(!queue.holds(&first).await.unwrap());
@@ -103,15 +110,37 @@ async fn a_job_that_is_not_renewed_is_claimed_by_another_and_the_first_one_is_lo
 
 async fn a_job_that_is_renewed_is_not_claimed(store: &dyn SessionStore) {
     let queue = queue(store, &["a", "b"]).await;
-    push(queue, "a", "a").await;
+    let job = push(queue, "a", "a").await;
     push(queue, "b", "b").await;
     assert!(
         queue.claim(ClaimRequest::new("me", moment(1), Duration::ZERO)).await.unwrap().is_some()
     );
-    assert_eq!(queue.renew("me", moment(5), LASTS).await.unwrap(), 1);
+    assert_eq!(renew(queue, &[&job], 5, LASTS).await, 1);
     assert_eq!(claimed(queue, 6).await.as_deref(), Some("b"));
     assert_eq!(claimed(queue, 9).await, None);
-    assert_eq!(queue.renew("nobody", moment(5), LASTS).await.unwrap(), 0);
+    let of_another = queue.renew("nobody", std::slice::from_ref(&job.id), moment(5), LASTS).await;
+    assert_eq!(of_another.unwrap(), 0);
+}
+
+async fn a_claim_that_its_holder_does_not_name_is_not_renewed(store: &dyn SessionStore) {
+    let queue = queue(store, &["a", "b", "c", "d"]).await;
+    let [a, b, c, d] = [
+        push(queue, "a", "a").await,
+        push(queue, "b", "b").await,
+        push(queue, "c", "c").await,
+        push(queue, "d", "d").await,
+    ];
+    for _ in 0..3 {
+        assert!(claim(queue, "me", 1).await.is_some());
+    }
+    assert_eq!(renew(queue, &[], 5, LASTS).await, 0);
+    // One of them is not claimed.
+    assert_eq!(renew(queue, &[&a, &c, &d], 5, LASTS).await, 2);
+    let found = [claim(queue, "you", 7).await, claim(queue, "you", 7).await];
+    let mut found = found.map(|it| it.map(|it| (it.job.id, it.crashes)));
+    found.sort_by_key(|it| it.as_ref().map(|(id, _)| id.to_string()));
+    assert_eq!(found, [Some((b.id, 1)), Some((d.id, 0))]);
+    assert_eq!(claim(queue, "you", 9).await, None);
 }
 
 async fn what_a_holder_that_is_gone_had_is_given_back(store: &dyn SessionStore) {
@@ -163,7 +192,7 @@ async fn a_job_is_not_claimed_by_its_id_while_another_claim_lasts_or_once_it_is_
     };
     let first = claim_job("me", 1).await.unwrap();
     assert_eq!(claim_job("you", 2).await, None);
-    assert_eq!(queue.renew("me", moment(2), Duration::ZERO).await.unwrap(), 1);
+    assert_eq!(renew(queue, &[&job], 2, Duration::ZERO).await, 1);
     let second = claim_job("you", 3).await.unwrap();
     assert_eq!((second.claim, second.crashes), (2, 1));
     assert!(!queue.settle(&first, &JobOutcome::Done, moment(3)).await.unwrap());
