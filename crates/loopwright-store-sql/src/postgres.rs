@@ -179,7 +179,8 @@ impl Database for Postgres {
                 done => break done.map_err(|error| failed(&self.place, error))?,
             }
         };
-        Ok(Box::new(PostgresTransaction::new(transaction, Arc::clone(&self.place))))
+        let place = Arc::clone(&self.place);
+        Ok(Box::new(PostgresTransaction::new(transaction, place, self.pool.clone())))
     }
 
     fn news(&self) -> Option<LogNotification> {

@@ -7,6 +7,7 @@ use futures::TryStreamExt as _;
 use loopwright_core::Timestamp;
 use sqlx::{
     AssertSqlSafe, Error, Postgres as Driver, Row as _, TypeInfo as _, ValueRef as _,
+    pool::Pool,
     postgres::{PgArguments, PgRow},
     query::Query,
 };
@@ -23,11 +24,18 @@ use crate::{
 pub(super) struct PostgresTransaction {
     inner: sqlx::Transaction<'static, Driver>,
     place: Arc<str>,
+    pool: Pool<Driver>,
+    /// What listeners are told once the transaction is committed.
+    news: Vec<String>,
 }
 
 impl PostgresTransaction {
-    pub(super) fn new(inner: sqlx::Transaction<'static, Driver>, place: Arc<str>) -> Self {
-        Self { inner, place }
+    pub(super) fn new(
+        inner: sqlx::Transaction<'static, Driver>,
+        place: Arc<str>,
+        pool: Pool<Driver>,
+    ) -> Self {
+        Self { inner, place, pool, news: Vec::new() }
     }
 }
 
@@ -102,14 +110,22 @@ impl Transaction for PostgresTransaction {
         self.run("SELECT pg_advisory_xact_lock($1)", &[lock.into()]).await.map(drop)
     }
 
+    /// Of transactions that notify, the server commits one at a time, and each waits for the disk while it does. So listeners are told in
+    /// a transaction of its own, which writes nothing.
     async fn tell(&mut self, news: &str) -> Result<(), SqlError> {
-        let values = [CHANNEL.into(), news.into()];
-        self.run("SELECT pg_notify($1, $2)", &values).await.map(drop)
+        self.news.push(news.to_owned());
+        Ok(())
     }
 
     async fn commit(self: Box<Self>) -> Result<(), SqlError> {
-        let Self { inner, place } = *self;
-        inner.commit().await.map_err(|error| failed(&place, error))
+        let Self { inner, place, pool, news } = *self;
+        inner.commit().await.map_err(|error| failed(&place, error))?;
+        if !news.is_empty() {
+            let told = sqlx::query("SELECT pg_notify($1, news) FROM unnest($2::text[]) AS news");
+            // Readers also poll, so nothing is lost if this fails.
+            let _told = told.bind(CHANNEL).bind(news).execute(&pool).await;
+        }
+        Ok(())
     }
 
     async fn rollback(self: Box<Self>) {
