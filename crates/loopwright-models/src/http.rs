@@ -191,11 +191,11 @@ impl Http {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<HttpResponse, HttpError> {
-        let mut tape = match &self.0.mode {
+        let mut tape: Option<Box<ExchangeRecorder>> = match &self.0.mode {
             Mode::Live => None,
             Mode::Recording(recorder) => {
                 recorder.check()?;
-                Some(ExchangeRecorder::new(recorder, method.as_str(), &url, &headers, &body))
+                Some(ExchangeRecorder::new(recorder, method.as_str(), &url, &headers, &body).into())
             }
             Mode::Replaying(replay) => {
                 let request = Request::of(method.as_str(), &url, &headers, &body);
@@ -204,7 +204,7 @@ impl Http {
         };
         let timeouts = self.0.timeouts;
         let pool = &self.0.pool;
-        let sending = pool.send(&method, &url, &headers, &body, timeouts.connect);
+        let sending = pool.send(&method, &url, &headers, body, timeouts.connect);
         let sent = within(timeouts.first_byte, pin!(sending)).await.and_then(|sent| sent);
         let sent = sent.map(|response| Source::Live(Box::new(response), url));
         let source = sent.inspect_err(|error| {
@@ -229,8 +229,8 @@ impl fmt::Debug for Http {
 #[derive(Debug)]
 pub(crate) struct HttpResponse {
     source: Source,
-    /// Where it is recorded.
-    tape: Option<ExchangeRecorder>,
+    /// Where it is recorded. Boxed as recorded responses are, because both are rare.
+    tape: Option<Box<ExchangeRecorder>>,
     /// How long to wait for the next piece.
     wait: Duration,
     idle: Duration,
@@ -240,7 +240,7 @@ pub(crate) struct HttpResponse {
 enum Source {
     Live(Box<connection::Response>, Url),
     /// From a recording, with the bytes that are still to come.
-    Recorded(Response, Option<Bytes>, ExchangeEnd),
+    Recorded(Box<Response>, Option<Bytes>, ExchangeEnd),
 }
 
 impl Source {
@@ -259,7 +259,7 @@ impl HttpResponse {
             return Err(HttpError::recorded(exchange.end, "no response was recorded"));
         };
         let bytes = response.body.bytes().map(Bytes::from);
-        let source = Source::Recorded(response, bytes, exchange.end);
+        let source = Source::Recorded(response.into(), bytes, exchange.end);
         Ok(Self { source, tape: None, wait: Duration::MAX, idle: Duration::MAX })
     }
 

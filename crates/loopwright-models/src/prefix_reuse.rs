@@ -1,7 +1,7 @@
 //! Requests as continuations of the previous request.
 //!
 //! A request begins with the bytes of the previous one, so only new parts are encoded: the last
-//! body is kept in the model cache of the run, truncated after its turns, and continued.
+//! body is kept in the model cache of the run, truncated after its turns, and continued. A small body is not kept.
 
 use std::{cell::Cell, fmt, sync::Arc};
 
@@ -14,6 +14,16 @@ use crate::json::List;
 pub(crate) struct EncodedRequest {
     progress: EncodedTurns,
     body: Arc<Vec<u8>>,
+}
+
+/// The size of encoded turns, in bytes, up to which they are cheaper to encode again than to keep while a model responds.
+const SMALL: usize = 64 << 10;
+
+impl EncodedRequest {
+    /// Returns `true` if the turns are so long that the next request should continue these bytes.
+    pub(crate) fn is_worth_keeping(&self) -> bool {
+        self.progress.end - self.progress.begin > SMALL
+    }
 }
 
 /// How far a body came with the turns of a conversation.

@@ -28,6 +28,7 @@ use crate::{
     http::{Http, HttpError},
     least::least_cost,
     model_info::{ModelCapability, ModelCatalog},
+    prefix_reuse::EncodedRequest,
     protocols::Wire,
     quirks::Quirks,
     rate::{RateLimit, RateLimited, RateLimiter, WaitLimits},
@@ -39,6 +40,8 @@ use crate::{
 };
 
 mod job;
+#[cfg(test)]
+mod sizes;
 
 use job::JobSlot;
 
@@ -305,15 +308,16 @@ impl RemoteModel {
         let encoder = RequestEncoder::of_wire(self.wire.clone(), Arc::clone(&origin), self.quirks);
         let info = self.catalog.info(&origin.provider, &origin.model);
         let request = &*unseen::shown(request, info.as_ref());
-        let (body, written) = encoder.encode_after(request, memory.take(), Some(clock.now()));
+        let now = Some(clock.now());
+        let (mut body, written) = encoder.encode_after(request, memory.take(), now);
+        let written = written.filter(EncodedRequest::is_worth_keeping);
         let url = self.url(&origin.model, streams(request));
         let headers = self.headers_of(request)?;
         let mut deltas = ContentProbe::new(deltas);
-        let (policy, made) = (&self.retry, 0);
-        let mut attempts = Attempts { policy, request: &body, clock, deadline, made };
+        let (policy, mut made) = (&self.retry, 0);
         let mut account = CostTracker::new(info);
         let patience = WaitLimits { deadline, longest_hold: policy.max_delay };
-        let tokens = estimate(&body, request);
+        let (length, tokens) = (body.len(), estimate(&body, request));
         loop {
             let admitted = cancel.run_until_cancelled(self.limiter.admit(tokens, clock, patience));
             let refused = match admitted.await {
@@ -326,7 +330,8 @@ impl RemoteModel {
             if let Some(signer) = &self.signer {
                 signer.sign(&url, &mut headers, &body, clock.now(), &self.context)?;
             }
-            let outgoing = Outgoing { url: url.clone(), headers, body: body.clone() };
+            // The body is dropped once it is sent: a response may take minutes.
+            let outgoing = Outgoing { url: url.clone(), headers, body };
             let decoder = |context| {
                 let (protocol, origin) = (self.wire.protocol(), Arc::clone(&origin));
                 ResponseDecoder::from_protocol(protocol, origin, context, streams(request))
@@ -351,7 +356,7 @@ impl RemoteModel {
             let is_given_up =
                 matches!(error.kind, ModelErrorKind::Cancelled | ModelErrorKind::Timeout);
             if is_given_up && error.usage.total() == 0 {
-                error.usage = deltas.consumed(body.len());
+                error.usage = deltas.consumed(length);
             }
             pass.settle(error.usage.total());
             if let (ModelErrorKind::RateLimited, Some(wait)) = (error.kind, error.retry_after) {
@@ -361,8 +366,11 @@ impl RemoteModel {
             if deltas.has_content || deltas.is_final || error.kind == ModelErrorKind::Cancelled {
                 return Err(error);
             }
+            (body, _) = encoder.encode_after(request, None, now);
+            let mut attempts = Attempts { policy, request: &body, clock, deadline, made };
             let waited = cancel.run_until_cancelled(attempts.wait(error)).await;
             waited.unwrap_or_else(|| Err(account.charged(self.cancelled())))?;
+            made = attempts.made;
         }
     }
 

@@ -97,13 +97,13 @@ pub(super) struct Response {
 }
 
 impl Pool {
-    /// Sends a request, and returns when the head of the answer is there.
+    /// Sends a request, and returns when the head of the answer is there. Drops the body as soon as it is sent.
     pub(super) async fn send(
         self: &Arc<Self>,
         method: &Method,
         url: &Url,
         headers: &HeaderMap,
-        body: &[u8],
+        body: Bytes,
         connect: Duration,
     ) -> Result<Response, HttpError> {
         let proxy = self.proxies.get_or_init(Proxies::from_env).leading_to(url);
@@ -118,8 +118,9 @@ impl Pool {
             cfg!(feature = "gzip") && (proxy.is_some() || !is_plain || self.dial.is_some());
         let route = Route { proxy: proxy.filter(|_| is_plain), accepts_gzip };
         let head = write_head(method, url, headers, body.len(), route);
-        let early = connection.write(&head, body).await.map_err(broke)?;
-        drop(head);
+        let early = connection.write(&head, &body).await.map_err(broke)?;
+        // A response may take minutes.
+        drop((head, body));
         let is_sent = early.is_none();
         let answered = match early {
             Some(head) => head,

@@ -2,6 +2,7 @@
 
 use std::future::pending;
 
+use futures_util::future::{Either, select};
 use rustls::{
     RootCertStore, ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
@@ -9,7 +10,11 @@ use rustls::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional},
     net::{TcpListener, TcpStream},
-    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    sync::{
+        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+        oneshot,
+    },
+    time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -35,6 +40,8 @@ enum Behaviour {
     Early(&'static [u8]),
     /// Writes this first, then that without end.
     Endless(&'static str, &'static str),
+    /// Reads requests and answers none.
+    Silent,
     /// Answers so once, and closes the connection although nothing said so.
     Once(&'static [u8]),
     /// Answers so, connects to this port as a tunnel leads there.
@@ -119,6 +126,7 @@ async fn serve(
         }
         match behaviour {
             Behaviour::Answer(answer) => stream.write_all(answer).await?,
+            Behaviour::Silent => {}
             Behaviour::Early(answer) => {
                 stream.write_all(answer).await?;
                 stream.flush().await?;
@@ -224,6 +232,34 @@ async fn a_large_request_arrives_whole() {
     let url = format!("https://localhost:{}", server.port);
     let answer = ask_with(&client(&[]), &url, vec![0; 4 << 20].into()).await.unwrap();
     assert_eq!(answer, (200, b"hello".to_vec()));
+}
+
+/// A body. A receiver learns when it is dropped.
+struct Tracked {
+    bytes: Vec<u8>,
+    _dropped: oneshot::Sender<()>,
+}
+
+impl AsRef<[u8]> for Tracked {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[tokio::test]
+async fn the_body_of_a_request_is_dropped_before_the_response_comes() {
+    for is_tls in [false, true] {
+        let server = Server::start(is_tls, Behaviour::Silent).await;
+        let scheme = if is_tls { "https" } else { "http" };
+        let url = format!("{scheme}://localhost:{}", server.port).parse().unwrap();
+        let (sender, dropped) = oneshot::channel();
+        let body = Bytes::from_owner(Tracked { bytes: vec![0; 1 << 20], _dropped: sender });
+        let http = client(&[]);
+        let response = pin!(http.post(url, HeaderMap::new(), body));
+        // In time: the response never comes.
+        let first = timeout(Duration::from_secs(30), select(response, dropped)).await.unwrap();
+        assert!(matches!(first, Either::Right((Err(_), _))), "{scheme}");
+    }
 }
 
 #[tokio::test]

@@ -86,3 +86,17 @@ fn a_request_that_is_still_being_sent_stays_as_it_is() {
     assert_eq!(sent, copy);
     assert_eq!(next, encoder(WireApi::OpenAiChat).encode(&request));
 }
+
+#[test]
+fn only_a_long_conversation_is_kept_while_a_model_responds() {
+    let is_kept = |text: &str| {
+        let mut request = InferenceRequest { system: Some(text.into()), ..Default::default() };
+        request.prompt.turns.push(said("a"));
+        let short = check(WireApi::OpenAiChat, &request, None).unwrap().is_worth_keeping();
+        request.prompt.turns.push(said(text));
+        let long = check(WireApi::OpenAiChat, &request, None).unwrap().is_worth_keeping();
+        [short, long]
+    };
+    assert_eq!(is_kept("b"), [false, false]);
+    assert_eq!(is_kept(&"b".repeat(65_536)), [false, true]);
+}
