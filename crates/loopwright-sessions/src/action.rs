@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use loopwright_agent::LoopFactory;
 use loopwright_core::{
-    AgentState, EventSinks, ExecutionStatus, Journal, OnAsk, OnInterrupted, RunEnv, RunOptions,
+    AgentLoop, AgentState, EventSinks, ExecutionStatus, Journal, OnAsk, OnInterrupted, Run, RunEnv,
+    RunOptions,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -71,26 +72,41 @@ impl ActionCx<'_> {
     ///
     /// Returns an error if the session is not active, or its agent cannot be built. A failure of
     /// the run is part of the state.
-    pub async fn run(
+    pub fn run(
         &self,
         session: AgentSession,
         state: AgentState,
-    ) -> Result<AgentSession, SessionError> {
+    ) -> impl Future<Output = Result<AgentSession, SessionError>> + Send {
+        // While the run waits, the state is in it and nowhere else. An async fn has room for its arguments twice.
+        let started = self.start(&session, state);
+        let AgentSession { header, definition, .. } = session;
+        async move {
+            let (agent, mut run) = started?;
+            loop {
+                let state = Box::new(self.supervisor.drive_boxed(run).await);
+                let goes_on = *state.status() == ExecutionStatus::Completed
+                    && !self.cancel.is_cancelled()
+                    && !self.supervisor.leave.is_cancelled();
+                let late = if goes_on { self.supervisor.late_messages().await } else { Vec::new() };
+                if late.is_empty() {
+                    return Ok(AgentSession { header, definition, state });
+                }
+                run = agent.start(state.with_appended_messages(late), self.options()).into();
+            }
+        }
+    }
+
+    /// Creates the agent of a session and starts its run.
+    fn start(
+        &self,
+        session: &AgentSession,
+        state: AgentState,
+    ) -> Result<(AgentLoop, Box<Run>), SessionError> {
         session.require_active()?;
         let agent = self.loops.instantiate(&session.definition)?;
         let agent = ClientTools::of(&state).added_to(agent);
-        let mut state = state;
-        loop {
-            state = self.supervisor.drive(agent.start(state, self.options())).await;
-            let goes_on = *state.status() == ExecutionStatus::Completed
-                && !self.cancel.is_cancelled()
-                && !self.supervisor.leave.is_cancelled();
-            let late = if goes_on { self.supervisor.late_messages().await } else { Vec::new() };
-            if late.is_empty() {
-                return Ok(session.with_state(state));
-            }
-            state = state.with_appended_messages(late);
-        }
+        let run = agent.start(state, self.options());
+        Ok((agent, run.into()))
     }
 
     /// Makes the next [`run`](ActionCx::run) obey requests to stop or cancel that were accepted

@@ -60,16 +60,18 @@ impl SessionAction for SendMessage {
         session: AgentSession,
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
-        let mut state = cx.with_waiting_messages(session.state.clone());
-        if state.is_resumable() {
-            state = state.renew_budget();
-        }
-        let state = state.with_message(self.message.clone());
-        let session = match session.header.title {
-            None => session.with_title(title_of(&self.message)),
-            Some(_) => session,
+        let run = {
+            let mut state = cx.with_waiting_messages(session.state().clone());
+            if state.is_resumable() {
+                state = state.renew_budget();
+            }
+            let session = match session.header.title {
+                None => session.with_title(title_of(&self.message)),
+                Some(_) => session,
+            };
+            cx.run(session, state.with_message(self.message.clone()))
         };
-        cx.run(session, state).await
+        run.await
     }
 
     fn if_busy(&self) -> Option<ControlMessage> {
@@ -108,14 +110,17 @@ impl SessionAction for ContinueRun {
         session: AgentSession,
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
-        let state = session.state.clone();
-        if session.is_unfinished() {
-            cx.run(session, state).await
-        } else if cx.has_waiting_messages() {
-            cx.run(session, cx.with_waiting_messages(state)).await
-        } else {
-            Ok(session)
-        }
+        let run = {
+            let state = session.state().clone();
+            if session.is_unfinished() {
+                cx.run(session, state)
+            } else if cx.has_waiting_messages() {
+                cx.run(session, cx.with_waiting_messages(state))
+            } else {
+                return Ok(session);
+            }
+        };
+        run.await
     }
 }
 
@@ -218,7 +223,7 @@ edits!(ChangeSystemPrompt, "change_system_prompt", |it, session| {
     Ok(session.with_state(state))
 });
 edits!(WriteMetadata, "write_metadata", |it, session| {
-    let state = it.0.iter().fold(session.state.clone(), |state, (key, value)| {
+    let state = it.0.iter().fold(session.state().clone(), |state, (key, value)| {
         state.with_metadata(Arc::clone(key), value.clone())
     });
     Ok(session.with_state(state))
@@ -261,7 +266,7 @@ pub(crate) fn decide(
     decision: ApprovalDecision,
     cx: &ActionCx<'_>,
 ) -> Result<AgentSession, SessionError> {
-    let (path, state) = (asked.address(), &session.state);
+    let (path, state) = (asked.address(), session.state());
     if asked.question.is_expired(cx.env.clock.now()) {
         let tool = Arc::clone(&asked.call.name);
         return Err(DecisionError::Expired { tool }.into());
@@ -313,11 +318,15 @@ impl SessionAction for ForkSession {
         let now = cx.env.clock.now();
         let header = fork(&**cx.store, source, definition, self.id.clone(), at, now).await?;
         let state = if at == source.length {
-            session.state.clone()
+            session.state().clone()
         } else {
             let loaded = cx.store.load(&header.id).await?;
             replay(&header.id, loaded.map(|it| it.changes).unwrap_or_default())?
         };
-        Ok(AgentSession { header, definition: Arc::clone(definition), state })
+        Ok(AgentSession {
+            header: header.into(),
+            definition: Arc::clone(definition),
+            state: state.into(),
+        })
     }
 }

@@ -99,7 +99,7 @@ impl Chat {
     /// As for [`ask`](Chat::ask).
     pub async fn run(&mut self, action: &dyn SessionAction) -> Result<Reply, ChatError> {
         let session = self.runtime.execute(&self.id, action).await?;
-        Ok(session.state.try_into()?)
+        Ok((*session.state).try_into()?)
     }
 }
 

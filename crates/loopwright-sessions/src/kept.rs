@@ -106,6 +106,22 @@ impl SessionCache {
         Ok(loaded(store, id).await?.session)
     }
 
+    /// Returns a session as the store has it, and keeps it for the action that follows. Reads only what is new if it is kept.
+    ///
+    /// # Errors
+    ///
+    /// As for [`load`](SessionCache::load).
+    pub async fn open(
+        &self,
+        store: &dyn SessionStore,
+        id: &SessionId,
+    ) -> Result<AgentSession, SessionError> {
+        let kept = self.take(store, id).await?;
+        let session = kept.session.clone();
+        self.put(kept);
+        Ok(session)
+    }
+
     /// Takes a session out of the cache, or loads it.
     pub(crate) async fn take(
         &self,
@@ -140,6 +156,7 @@ impl SessionCache {
         end.extend(&rest);
         let AgentSession { definition, state, .. } = session;
         let Ok(state) = state.replay(rest) else { return Ok(None) };
+        let (header, state) = (header.into(), state.into());
         Ok(Some(KeptSession { session: AgentSession { header, definition, state }, end }))
     }
 

@@ -68,7 +68,8 @@ impl SessionRepository {
     /// Returns an error if its ID is taken, or it was saved before.
     pub async fn create(&self, session: AgentSession) -> Result<AgentSession, SessionError> {
         let now = self.clock.now();
-        let header = SessionHeader { created_at: now, updated_at: now, ..session.header.clone() };
+        let header =
+            SessionHeader { created_at: now, updated_at: now, ..(*session.header).clone() };
         if header.version != 0 {
             let (id, found) = (header.id, header.version);
             return Err(StoreError::Conflict { id, expected: 0, found }.into());
@@ -108,7 +109,7 @@ impl SessionRepository {
         } else {
             journal.write(ChangeBatch { first: state.seq(), changes: &[] }).await?;
         }
-        Ok(AgentSession { header: journal.header(), definition, state })
+        Ok(AgentSession { header: journal.header().into(), definition, state })
     }
 
     /// Returns `true` if the session exists, even if it is deleted.

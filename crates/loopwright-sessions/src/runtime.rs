@@ -3,6 +3,8 @@
 mod held;
 mod loading;
 mod rewinding;
+#[cfg(test)]
+mod sizes;
 
 use std::{
     fmt,
@@ -325,7 +327,7 @@ impl SessionRuntime {
         cancel: &CancellationToken,
         leased: Leased,
     ) -> Result<AgentSession, SessionError> {
-        let before = session.header.clone();
+        let before = (*session.header).clone();
         let Leased { lease, taken, posted, subagents } = leased;
         let lease = Some(lease);
         let journal = StoreJournal::new(&self.repository, before.clone(), lease, None);

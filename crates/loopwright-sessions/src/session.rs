@@ -20,9 +20,10 @@ use crate::{
 /// increments the version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentSession {
-    pub(crate) header: SessionHeader,
+    // Boxed, because the futures that run an action hold several sessions, as long as it waits.
+    pub(crate) header: Box<SessionHeader>,
     pub(crate) definition: Arc<AgentDefinition>,
-    pub(crate) state: AgentState,
+    pub(crate) state: Box<AgentState>,
 }
 
 impl AgentSession {
@@ -34,7 +35,7 @@ impl AgentSession {
     pub fn from_loaded(loaded: LoadedSession) -> Result<Self, SessionError> {
         let LoadedSession { header, definition, changes } = loaded;
         let state = replay(&header.id, changes)?;
-        Ok(Self { header, definition: Arc::new(definition), state })
+        Ok(Self { header: header.into(), definition: Arc::new(definition), state: state.into() })
     }
 
     /// Returns the header.
@@ -93,7 +94,7 @@ impl AgentSession {
     /// changes.
     #[must_use]
     pub fn with_state(self, state: AgentState) -> Self {
-        Self { state, ..self }
+        Self { state: state.into(), ..self }
     }
 
     /// Sets the title.
@@ -207,6 +208,10 @@ impl<S: StateFactory> SessionFactory<S> {
         let mut header = SessionHeader::new(id, definition.name.as_str(), now);
         header.agent_label = definition.label().into();
         let state = self.0.instantiate(&definition, seed);
-        AgentSession { header, definition: Arc::new(definition), state }
+        AgentSession {
+            header: header.into(),
+            definition: Arc::new(definition),
+            state: state.into(),
+        }
     }
 }

@@ -115,7 +115,12 @@ impl RunSupervisor {
     ///
     /// The lease is renewed in time. If that fails, the run continues until its next write, which is
     /// refused; if it is lost for good, or the session was deleted, the run is cancelled.
-    pub async fn drive(&self, mut run: Run) -> AgentState {
+    pub fn drive(&self, run: Run) -> impl Future<Output = AgentState> + Send {
+        // An async fn has room for the run twice.
+        self.drive_boxed(Box::new(run))
+    }
+
+    pub(crate) async fn drive_boxed(&self, mut run: Box<Run>) -> AgentState {
         let handle = run.handle();
         let (mut is_last_step, mut is_between) = (false, true);
         let mut position = Position::of(run.state());

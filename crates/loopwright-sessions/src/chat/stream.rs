@@ -106,7 +106,7 @@ impl Chat {
         let turn = async move {
             let runtime = self.runtime.clone().with_event_sink(sink);
             let session = runtime.execute(&self.id, &action).await?;
-            Ok(session.state.try_into()?)
+            Ok((*session.state).try_into()?)
         };
         ChatStream { turn: Some(turn.boxed()), ended: None, updates }
     }
