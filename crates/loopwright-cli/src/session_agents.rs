@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_agent::LoopFactory;
 use loopwright_core::BoxError;
-use loopwright_sessions::{SessionHeader, SessionRepository, SessionStore};
+use loopwright_sessions::{AgentSession, SessionHeader, SessionRepository, SessionStore};
 use loopwright_worker::AgentResolver;
 
 use crate::agent::Setup;
@@ -32,12 +32,17 @@ pub(crate) struct SessionAgents {
 #[async_trait]
 impl AgentResolver for SessionAgents {
     async fn of(&self, header: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
+        let session = SessionRepository::new(Arc::clone(&self.store)).load(&header.id).await?;
+        self.of_session(&session).await
+    }
+
+    async fn of_session(&self, session: &AgentSession) -> Result<Arc<dyn LoopFactory>, BoxError> {
+        let header = session.header();
         // Before anything of the folder is read. A session without one works where the worker was started.
         if let Some(folder) = header.workdir.as_deref() {
             self.roots.check(header, Path::new(folder))?;
         }
-        let session = SessionRepository::new(Arc::clone(&self.store)).load(&header.id).await?;
-        let opening = Startup::of_session(&self.cli, &self.agent, &self.typed, &session);
+        let opening = Startup::of_session(&self.cli, &self.agent, &self.typed, session);
         let opening = opening.map_err(|refusal| refusal.error)?;
         let setup = opening.setup(&self.agent).await.map_err(|refusal| refusal.error)?;
         setup.permissions.use_chosen(chosen_rules::of(session.state()))?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_agent::LoopFactory;
 use loopwright_core::BoxError;
-use loopwright_sessions::SessionHeader;
+use loopwright_sessions::{AgentSession, SessionHeader};
 
 /// Finds the agents of sessions, for programs whose agents depend on more than their definitions,
 /// such as the directory of the session.
@@ -17,6 +17,16 @@ pub trait AgentResolver: Send + Sync {
     ///
     /// Returns an error if this program cannot run it. The job then fails.
     async fn of(&self, session: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError>;
+
+    /// Returns the factory for the agent of a session that was loaded for a job. Implement it if the agent depends on the
+    /// conversation or the state, so that the session is not loaded again. The default ignores them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`of`](AgentResolver::of).
+    async fn of_session(&self, session: &AgentSession) -> Result<Arc<dyn LoopFactory>, BoxError> {
+        self.of(session.header()).await
+    }
 }
 
 /// Creates the agents of all sessions from their definitions.

@@ -3,6 +3,10 @@
 use std::borrow::Cow;
 
 use async_trait::async_trait;
+use futures::{
+    FutureExt as _,
+    future::{self, BoxFuture},
+};
 use loopwright_core::{AgentState, Edit, ExecutionStatus, Key};
 use loopwright_sessions::{
     ActionCx, AgentSession, ClaimedJob, JobId, JobQueue, JobTask, SendMessage, SessionAction,
@@ -87,6 +91,17 @@ impl SessionAction for DeliverJob<'_> {
         if !self.queue.holds(self.claimed).await? {
             return Err(SessionError::Action(ClaimLost.into()));
         }
+        self.deliver(session, cx)?.await
+    }
+}
+
+impl DeliverJob<'_> {
+    /// Returns the work that is left of the job.
+    fn deliver<'a>(
+        &'a self,
+        session: AgentSession,
+        cx: &'a ActionCx<'_>,
+    ) -> Result<BoxFuture<'a, Result<AgentSession, SessionError>>, SessionError> {
         let (state, job) = (session.state().clone(), &self.claimed.job);
         if self.claimed.crashes > 0 || DeliveredJob::of(&state, &job.id).is_some() {
             // Who was asked to stop was doing this very job.
@@ -95,30 +110,36 @@ impl SessionAction for DeliverJob<'_> {
         if let Some(heard) = DeliveredJob::of(&state, &job.id) {
             let is_open = heard.is_ahead(&state) || state.is_interrupted();
             let goes_on = is_open || has_failed_for_now(&state);
-            return if goes_on { cx.run(session, state).await } else { Ok(session) };
+            return Ok(if goes_on { cx.run(session, state).boxed() } else { left_as(session) });
         }
         if state.get(&HEARD).is_some_and(|heard| heard.earlier.contains(&job.id)) {
             // A later job went on with what this one began.
-            return Ok(session);
+            return Ok(left_as(session));
         }
-        match &job.task {
+        Ok(match &job.task {
             JobTask::SendMessage(message) => {
                 let session = session.with_state(DeliveredJob::note(state, &job.id)?);
-                SendMessage::new(message.clone()).execute(session, cx).await
+                let action = SendMessage::new(message.clone());
+                async move { action.execute(session, cx).await }.boxed()
             }
             JobTask::Resume if session.is_unfinished() => {
                 // A caller that asks for it knows of the limit that was reached, and each job has the limits of a turn.
                 let state = if state.is_resumable() { state.renew_budget() } else { state };
-                cx.run(session, DeliveredJob::note(state, &job.id)?).await
+                cx.run(session, DeliveredJob::note(state, &job.id)?).boxed()
             }
             // A message that was sent to a run as it ended is heard by this one.
             JobTask::Resume if cx.has_waiting_messages() => {
                 let state = cx.with_waiting_messages(state);
-                cx.run(session, DeliveredJob::note(state, &job.id)?).await
+                cx.run(session, DeliveredJob::note(state, &job.id)?).boxed()
             }
-            JobTask::Resume => Ok(session),
-        }
+            JobTask::Resume => left_as(session),
+        })
     }
+}
+
+/// Leaves a session as it is.
+fn left_as(session: AgentSession) -> BoxFuture<'static, Result<AgentSession, SessionError>> {
+    future::ready(Ok(session)).boxed()
 }
 
 /// Returns `true` if the last execution failed for a reason that may be over.

@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use loopwright_agent::LoopFactory;
 use loopwright_core::OnInterrupted;
-use loopwright_sessions::{
-    ClaimedJob, JobOutcome, JobQueue, SessionError, SessionRuntime, StoreError,
-};
+use loopwright_sessions::{ClaimedJob, JobOutcome, JobQueue, SessionId, SessionRuntime};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -14,6 +13,9 @@ use crate::{
     verdict::JobResult,
     worker::Worker,
 };
+
+#[cfg(test)]
+mod sizes;
 
 /// Runs claimed jobs for a worker.
 #[derive(Clone, Copy)]
@@ -55,17 +57,9 @@ impl JobRunner<'_> {
                 format!("gave up: {} workers died while processing the job", claimed.crashes);
             return JobResult::Is(JobOutcome::Failed(reason.into()));
         }
-        let header = match worker.store.header(&job.session).await {
-            Ok(Some(header)) => header,
-            Ok(None) => {
-                let error = SessionError::Store(StoreError::NotFound(job.session.clone()));
-                return JobResult::of_error(&error);
-            }
-            Err(error) => return JobResult::of_error(&error.into()),
-        };
-        let loops = match worker.agents.of(&header).await {
+        let loops = match self.loops_of(&job.session).await {
             Ok(loops) => loops,
-            Err(error) => return JobResult::refused(&*error),
+            Err(refused) => return refused,
         };
         let runtime = SessionRuntime::new(Arc::clone(&worker.store), loops)
             .with_env(worker.env.clone())
@@ -87,5 +81,13 @@ impl JobRunner<'_> {
             Ok(session) => JobResult::of_state(session.state(), job),
             Err(error) => JobResult::of_error(&error),
         }
+    }
+
+    /// Returns the factory for the agent of a session. Keeps the session for its run, which then reads only what was written since.
+    async fn loops_of(&self, id: &SessionId) -> Result<Arc<dyn LoopFactory>, JobResult> {
+        let Worker { cache, store, agents, .. } = self.worker;
+        let session =
+            cache.open(&**store, id).await.map_err(|error| JobResult::of_error(&error))?;
+        agents.of_session(&session).await.map_err(|error| JobResult::refused(&*error))
     }
 }

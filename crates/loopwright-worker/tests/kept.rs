@@ -1,11 +1,16 @@
 //! Sessions that stay in a worker's memory between its jobs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use loopwright_core::messages::TurnBody;
-use loopwright_sessions::CacheLimits;
+use async_trait::async_trait;
+use loopwright_agent::LoopFactory;
+use loopwright_core::{
+    AgentLoop, BoxError,
+    messages::{Transcript, TurnBody},
+};
+use loopwright_sessions::{AgentSession, CacheLimits, SessionHeader};
 use loopwright_testing::{FakeModel, FrozenClock};
-use loopwright_worker::{JobCounts, OnIdle, Worker, WorkerOptions};
+use loopwright_worker::{AgentResolver, JobCounts, OnIdle, Worker, WorkerOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::worker::{Same, World, agent};
@@ -38,4 +43,43 @@ async fn the_next_job_of_a_session_loads_only_what_is_new_since_the_last_one() {
         let last = turns[3].last().map(|it| it.body());
         assert!(matches!(last, Some(TurnBody::Input(_))), "{last:?}");
     }
+}
+
+/// Finds one agent for all sessions, and notes their conversations.
+struct Noting {
+    agent: AgentLoop,
+    turns: Arc<Mutex<Vec<Transcript>>>,
+}
+
+#[async_trait]
+impl AgentResolver for Noting {
+    async fn of(&self, header: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
+        Err(format!("session `{}` is already loaded", header.id).into())
+    }
+
+    async fn of_session(&self, session: &AgentSession) -> Result<Arc<dyn LoopFactory>, BoxError> {
+        self.turns.lock().unwrap().push(session.state().transcript().clone());
+        Ok(Arc::new(Same(self.agent.clone())))
+    }
+}
+
+#[tokio::test]
+async fn a_job_loads_its_session_once_for_the_agent_and_the_run() {
+    let world = World::with(&["a"]).await;
+    let model = FakeModel::echo();
+    let turns = Arc::<Mutex<Vec<Transcript>>>::default();
+    for text in ["1", "2"] {
+        world.push("a", text).await;
+        // A worker that does not have the session yet.
+        let agents = Noting { agent: agent(&model), turns: Arc::clone(&turns) };
+        let worker = Worker::with_agents(Arc::clone(&world.store) as _, agents).unwrap();
+        let options = WorkerOptions { on_idle: OnIdle::Exit, ..WorkerOptions::default() };
+        let worker = worker.with_options(options).with_env(FrozenClock::new().env(0));
+        let counts = worker.run(&CancellationToken::new()).await;
+        assert_eq!(counts, JobCounts { completed: 1, ..JobCounts::default() });
+    }
+    let (turns, requests) = (turns.lock().unwrap(), model.requests());
+    assert_eq!([turns[0].len(), turns[1].len()], [0, 2]);
+    // Turns of sessions that were loaded separately are not the same ones.
+    assert!(requests[1].prompt.turns.starts_with(&turns[1]));
 }
