@@ -1,7 +1,7 @@
 //! The model of a run: the named one, or an available one.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loopwright_core::{LlmConfig, ModelError, ModelErrorKind, ModelProvider};
@@ -24,6 +24,9 @@ const COMPATIBLE: &str = "openai-compatible";
 /// The context window of a model of which nothing is known, in tokens. If it is smaller, a conversation is
 /// compacted when the provider refuses a request as too long.
 pub(crate) const USUAL_WINDOW: u64 = 128_000;
+
+/// The maximum number of different timeouts for which connections are kept.
+const MAX_TIMEOUTS: usize = 8;
 
 /// A model that can be asked.
 pub struct Chosen {
@@ -302,10 +305,24 @@ fn selection(model: &ModelRef) -> LlmConfig {
 fn http(config: &Config, transport: &Transport) -> Result<Http, RecordingError> {
     let timeouts = timeouts(&config.timeouts);
     match transport {
-        Transport::Live => Ok(Http::new(timeouts)),
+        Transport::Live => Ok(live(timeouts)),
         Transport::Recording(path) => Http::recording(path, timeouts),
         Transport::Replaying(path) => Http::replaying(path),
     }
+}
+
+/// Returns the transport of the process with these timeouts. The runs of a server share connections, so that the next one to
+/// a provider need not open its own.
+fn live(timeouts: Timeouts) -> Http {
+    static OPEN: Mutex<Vec<(Timeouts, Http)>> = Mutex::new(Vec::new());
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, http)) = open.iter().find(|(it, _)| *it == timeouts) {
+        return http.clone();
+    }
+    let http = Http::new(timeouts);
+    open.truncate(MAX_TIMEOUTS - 1);
+    open.insert(0, (timeouts, http.clone()));
+    http
 }
 
 fn timeouts(set: &config::Timeouts) -> Timeouts {

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
 use loopwright_core::{ChatModel, LlmConfig, ModelError, ModelErrorKind, ModelProvider};
@@ -43,7 +43,8 @@ use crate::{
 /// assert_eq!(model.model().as_deref(), Some("some-model"));
 /// ```
 pub struct Providers {
-    pub(crate) entries: Vec<(Arc<str>, ProviderConfig)>,
+    /// Shared, as presets are: each agent of a process has a set of providers.
+    pub(crate) entries: Arc<Vec<Entry>>,
     pub(crate) keys: Arc<dyn VarSource>,
     pub(crate) http: Http,
     retry: RetryPolicy,
@@ -66,6 +67,15 @@ struct GivenModel {
     chat: Arc<dyn ChatModel>,
 }
 
+/// A provider, by its name.
+pub(crate) type Entry = (Arc<str>, Arc<ProviderConfig>);
+
+/// The presets as entries.
+static PRESETS: LazyLock<Arc<Vec<Entry>>> = LazyLock::new(|| {
+    let entries = presets().iter().map(|(name, it)| (Arc::clone(name), Arc::new(it.clone())));
+    entries.collect::<Vec<_>>().into()
+});
+
 /// A provider and a model.
 type Selected = (Arc<str>, Arc<str>);
 
@@ -81,13 +91,13 @@ impl Default for Providers {
 impl Providers {
     /// Creates a set with the presets, which finds keys in the environment.
     pub fn new() -> Self {
-        Self { entries: presets().to_vec(), ..Self::empty() }
+        Self { entries: Arc::clone(&PRESETS), ..Self::empty() }
     }
 
     /// Creates an empty set of providers.
     pub fn empty() -> Self {
         Self {
-            entries: Vec::new(),
+            entries: Arc::default(),
             keys: Arc::new(EnvVars),
             http: Http::default(),
             retry: RetryPolicy::default(),
@@ -104,10 +114,11 @@ impl Providers {
     /// Adds a provider, or replaces the one with that name.
     #[must_use]
     pub fn with_provider(mut self, name: impl Into<Arc<str>>, provider: ProviderConfig) -> Self {
-        let name = name.into();
-        match self.entries.iter_mut().find(|entry| entry.0 == name) {
+        let (name, provider) = (name.into(), Arc::new(provider));
+        let entries = Arc::make_mut(&mut self.entries);
+        match entries.iter_mut().find(|entry| entry.0 == name) {
             Some(entry) => entry.1 = provider,
-            None => self.entries.push((name, provider)),
+            None => entries.push((name, provider)),
         }
         self
     }
@@ -132,7 +143,7 @@ impl Providers {
         if !self.names().any(|it| it == &*provider) {
             let model = Some(own.clone().unwrap_or_else(|| Arc::clone(&provider)));
             let entry = ProviderConfig { model, ..ProviderConfig::default() };
-            self.entries.push((Arc::clone(&provider), entry));
+            Arc::make_mut(&mut self.entries).push((Arc::clone(&provider), entry.into()));
         }
         self.given.retain(|it| (&it.provider, &it.model) != (&provider, &own));
         self.given.push(GivenModel { provider, model: own, chat: Arc::new(model) });
@@ -173,7 +184,7 @@ impl Providers {
     #[must_use]
     pub fn retrying(&self, retry: RetryPolicy) -> Self {
         Self {
-            entries: self.entries.clone(),
+            entries: Arc::clone(&self.entries),
             keys: Arc::clone(&self.keys),
             http: self.http.clone(),
             retry,
@@ -256,7 +267,7 @@ impl Providers {
     /// Returns an error that lists the known providers if the name is unknown.
     pub fn provider(&self, name: &str) -> Result<&ProviderConfig, ModelError> {
         let found = self.entries.iter().find(|entry| &*entry.0 == name);
-        found.map(|(_, provider)| provider).ok_or_else(|| {
+        found.map(|(_, provider)| &**provider).ok_or_else(|| {
             if let Some(left_out) = left_out().iter().find(|it| &*it.name == name) {
                 return no_model(left_out.remedy());
             }

@@ -430,3 +430,15 @@ fn a_model_of_the_caller_is_found_by_its_name_before_models_of_providers() {
     let again = providers.retrying(RetryPolicy::none());
     assert_eq!(answer(&again, "house/brief"), Ok(Some("brief".to_owned())));
 }
+
+#[test]
+fn sets_of_providers_share_the_presets_that_they_do_not_replace() {
+    let own = ProviderConfig { local: true, ..ProviderConfig::default() };
+    let [usual, changed] =
+        [Providers::new(), Providers::new().with_provider("ollama", own.clone())];
+    let is_shared =
+        |name: &str| std::ptr::eq(usual.provider(name).unwrap(), changed.provider(name).unwrap());
+    assert_eq!(["openai", "anthropic", "ollama"].map(is_shared), [true, true, false]);
+    assert_eq!(changed.provider("ollama").unwrap(), &own);
+    assert_ne!(usual.provider("ollama").unwrap(), &own);
+}

@@ -42,7 +42,8 @@ use crate::files::FileJournal;
 #[must_use]
 pub struct Bash {
     pub(super) sandbox: Arc<dyn Sandbox>,
-    policy: SandboxPolicy,
+    /// Shared by the tools of an agent.
+    policy: Arc<SandboxPolicy>,
     pub(super) output_policy: BashPolicy,
     /// Whether the policy was given as a whole, with limits of its own.
     has_own_limits: bool,
@@ -155,7 +156,7 @@ impl Bash {
     pub fn in_dir(path: impl Into<PathBuf>) -> Self {
         let bash = Self {
             sandbox: loopwright_sandbox::auto_select(),
-            policy: SandboxPolicy::in_dir(path),
+            policy: SandboxPolicy::in_dir(path).into(),
             output_policy: BashPolicy::default(),
             has_own_limits: false,
             longest: None,
@@ -217,14 +218,14 @@ impl Bash {
     /// Sets the policy of commands. Its limits for time and output replace those of the
     /// [`BashPolicy`].
     pub fn with_policy(mut self, policy: SandboxPolicy) -> Self {
-        self.policy = policy;
+        self.policy = policy.into();
         self.has_own_limits = true;
         self.described()
     }
 
     /// Changes the policy of commands. The [`BashPolicy`] still limits time and output.
     pub fn confine(mut self, change: impl FnOnce(SandboxPolicy) -> SandboxPolicy) -> Self {
-        self.policy = change(self.policy);
+        self.policy = change(Arc::unwrap_or_clone(self.policy)).into();
         self.described()
     }
 
@@ -236,14 +237,13 @@ impl Bash {
     }
 
     /// Selects the sandbox backend; see [`SandboxPolicy::with_backend`].
-    pub fn with_backend(mut self, driver: impl Into<BackendChoice>) -> Self {
-        self.policy = self.policy.with_backend(driver);
-        self.described()
+    pub fn with_backend(self, driver: impl Into<BackendChoice>) -> Self {
+        self.confine(|policy| policy.with_backend(driver))
     }
 
     /// Adds a path, relative to the directory, that commands cannot change.
     pub fn protect(mut self, path: impl Into<PathBuf>) -> Self {
-        self.policy = self.policy.protect(path);
+        self.policy = Arc::unwrap_or_clone(self.policy).protect(path).into();
         self
     }
 
@@ -329,7 +329,7 @@ impl Bash {
 
     /// Returns what a command may do for which the model asks for this much time.
     pub(super) fn rules_for(&self, seconds: Option<NonZeroU32>) -> SandboxPolicy {
-        let policy = self.policy.clone();
+        let policy = (*self.policy).clone();
         let wanted = seconds.map(|it| Duration::from_secs(it.get().into()));
         if self.has_own_limits {
             let given = policy.limits.timeout;

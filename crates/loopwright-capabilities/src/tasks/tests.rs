@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use loopwright_agent::{
     AgentBuilder, UseLlmConfig, UseTools,
     tasks::{Task, TaskList, TaskStatus},
@@ -7,7 +9,7 @@ use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tasks::tool::parse;
+use crate::tasks::tool::{parse, todo_write};
 
 fn agent(policy: TodoPolicy, model: &FakeModel) -> AgentLoop {
     AgentBuilder::base()
@@ -39,6 +41,15 @@ fn tails(model: &FakeModel) -> Vec<Vec<String>> {
     };
     let requests = model.requests();
     requests.iter().map(|it| it.prompt.tail.iter().flat_map(heads).collect()).collect()
+}
+
+#[test]
+fn agents_with_the_usual_policy_share_the_schema_of_the_tool() {
+    let strict = TodoPolicy { max_items: 3, ..TodoPolicy::default() };
+    let [one, other, small] =
+        [TodoPolicy::default(), TodoPolicy::default(), strict].map(todo_write);
+    assert!(Arc::ptr_eq(&one.spec().parameters, &other.spec().parameters));
+    assert!(small.spec().parameters.to_string().contains("at most 3"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `todo_write`.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use loopwright_agent::tasks::{TASKS, Task, TaskList, TaskStatus};
@@ -77,8 +77,13 @@ pub enum TodoError {
     },
 }
 
-/// Makes the tool.
+/// Returns the tool. Agents with the usual policy share it, because its schema takes kilobytes.
 pub(super) fn todo_write(policy: TodoPolicy) -> AnyTool {
+    static USUAL: LazyLock<AnyTool> = LazyLock::new(|| create(TodoPolicy::default()));
+    if policy == TodoPolicy::default() { USUAL.clone() } else { create(policy) }
+}
+
+fn create(policy: TodoPolicy) -> AnyTool {
     let spec = ToolSpec {
         name: NAME.into(),
         description: DESCRIPTION.into(),
