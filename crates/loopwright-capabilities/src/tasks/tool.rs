@@ -1,6 +1,6 @@
 //! `todo_write`.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use loopwright_agent::tasks::{TASKS, Task, TaskList, TaskStatus};
@@ -77,10 +77,20 @@ pub enum TodoError {
     },
 }
 
-/// Returns the tool. Agents with the usual policy share it, because its schema takes kilobytes.
+/// The maximum number of policies whose tools are shared.
+const MAX_SHARED: usize = 16;
+
+/// Returns the tool. Agents with the same policy share it, because its schema takes kilobytes.
 pub(super) fn todo_write(policy: TodoPolicy) -> AnyTool {
-    static USUAL: LazyLock<AnyTool> = LazyLock::new(|| create(TodoPolicy::default()));
-    if policy == TodoPolicy::default() { USUAL.clone() } else { create(policy) }
+    static SHARED: Mutex<Vec<(TodoPolicy, AnyTool)>> = Mutex::new(Vec::new());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, tool)) = shared.iter().find(|(it, _)| *it == policy) {
+        return tool.clone();
+    }
+    let tool = create(policy);
+    shared.truncate(MAX_SHARED - 1);
+    shared.insert(0, (policy, tool.clone()));
+    tool
 }
 
 fn create(policy: TodoPolicy) -> AnyTool {
