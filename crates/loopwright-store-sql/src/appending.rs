@@ -1,5 +1,5 @@
-//! Appends to logs. Those that wait at the same time are one transaction, because most of the cost of an append is
-//! that of its transaction.
+//! Appends to logs. Those that wait at the same time have their statements in common, because most of the cost of an append is
+//! that of its statements and its commit.
 
 use std::{
     mem,
@@ -121,10 +121,8 @@ impl<D: Database> LogAppender<D> {
         match (<[Append; 1]>::try_from(group), failure) {
             (Ok([append]), failure) => self.finish(append, Err(failure)),
             (Err(group), Failure::Sql(error)) if !matches!(error, SqlError::Refused { .. }) => {
-                let error = Arc::new(error);
                 for append in group {
-                    let error = StoreError::Unavailable(Box::new(Arc::clone(&error)));
-                    self.finish(append, Err(error.into()));
+                    self.finish(append, Err(error.clone().into()));
                 }
             }
             (Err(group), _) => {

@@ -144,8 +144,8 @@ pub trait Transaction: Send {
     /// Commits the transaction.
     async fn commit(self: Box<Self>) -> Result<(), SqlError>;
 
-    /// Rolls the transaction back.
-    async fn rollback(self: Box<Self>);
+    /// Rolls the transaction back. Returns an error if it may have seen writes of others that were lost.
+    async fn rollback(self: Box<Self>) -> Result<(), SqlError>;
 
     /// Returns the first row of a statement, or `None` if there is none.
     async fn row(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, SqlError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loopwright_sessions::{SessionId, StoreError};
 
 /// A failed database operation. The message names the database, never a password.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SqlError {
     /// The URL has an unknown scheme.
@@ -39,7 +39,7 @@ pub enum SqlError {
         place: Arc<str>,
         /// The error of the database.
         #[source]
-        source: sqlx::Error,
+        source: Arc<sqlx::Error>,
     },
     /// The disk is full.
     #[error("no disk space left for {place}; free some space and try again")]
@@ -48,7 +48,7 @@ pub enum SqlError {
         place: Arc<str>,
         /// The error of the database.
         #[source]
-        source: sqlx::Error,
+        source: Arc<sqlx::Error>,
     },
     /// A disk operation failed.
     #[error(
@@ -60,7 +60,7 @@ pub enum SqlError {
         place: Arc<str>,
         /// The error of the database.
         #[source]
-        source: sqlx::Error,
+        source: Arc<sqlx::Error>,
     },
     /// The database can be read but not written.
     #[error("{place} cannot be written; make the file, its directory and its disk writable")]
@@ -69,7 +69,7 @@ pub enum SqlError {
         place: Arc<str>,
         /// The error of the database.
         #[source]
-        source: sqlx::Error,
+        source: Arc<sqlx::Error>,
     },
     /// The file was deleted or replaced while it was open.
     #[error("{place} was deleted or replaced while in use: further writes would be lost")]
@@ -84,7 +84,7 @@ pub enum SqlError {
         place: Arc<str>,
         /// The cause.
         #[source]
-        source: sqlx::Error,
+        source: Arc<sqlx::Error>,
     },
     /// The file or directory cannot be created.
     #[error("{place} cannot be created; name a location that this user can write to")]
@@ -93,7 +93,7 @@ pub enum SqlError {
         place: Arc<str>,
         /// The cause.
         #[source]
-        source: std::io::Error,
+        source: Arc<std::io::Error>,
     },
     /// The database cannot be reached.
     #[error(
@@ -104,7 +104,7 @@ pub enum SqlError {
         place: Arc<str>,
         /// The error of the connection.
         #[source]
-        source: sqlx::Error,
+        source: Arc<sqlx::Error>,
     },
     /// The stored data is damaged.
     #[error("{place} is damaged; repair it, or restore a backup")]
@@ -113,7 +113,7 @@ pub enum SqlError {
         place: Arc<str>,
         /// The error of the database.
         #[source]
-        source: sqlx::Error,
+        source: Arc<sqlx::Error>,
     },
     /// Another owner uses the database.
     #[error("{place} is in use by {owner}; stop that process first")]
@@ -129,16 +129,21 @@ pub enum SqlError {
         /// The database.
         place: Arc<str>,
         /// The error of the database.
-        source: sqlx::Error,
+        source: Arc<sqlx::Error>,
     },
 }
 
 #[cfg(feature = "sqlite")]
 impl SqlError {
+    /// Creates the error for a file or directory that cannot be created.
+    pub(crate) fn place(place: &Arc<str>, source: std::io::Error) -> Self {
+        Self::Place { place: Arc::clone(place), source: Arc::new(source) }
+    }
+
     /// Creates the error for a full disk before the database reports it.
     pub(crate) fn full(place: &Arc<str>) -> Self {
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-        Self::Full { place: Arc::clone(place), source: sqlx::Error::Io(full) }
+        Self::Full { place: Arc::clone(place), source: Arc::new(sqlx::Error::Io(full)) }
     }
 }
 

@@ -37,25 +37,29 @@ mod salvage;
 #[cfg(test)]
 mod tests;
 mod transaction;
+mod turns;
 
 use acknowledged::{Acknowledged, Mark};
 use guard::Guard;
 use others::Others;
 use transaction::{SqliteTransaction, failed};
+use turns::Turns;
 
 /// Sessions in a file on this machine, which any number of its processes can use at once.
 pub type SqliteStore = SqlStore<Sqlite>;
 
 /// A SQLite database file.
 ///
-/// Only one caller writes at a time. Readers see a consistent snapshot and do not wait for writers.
-/// Acknowledged writes survive a loss of power.
+/// Only one caller writes at a time, and those that wait for each other share a transaction: none has its answer before that
+/// is on the disk, so acknowledged writes survive a loss of power. Readers see a consistent snapshot and do not wait for
+/// writers.
 #[derive(Debug)]
 pub struct Sqlite {
     place: Arc<str>,
     path: Arc<Path>,
     /// The only connection that writes.
     writer: Pool<Driver>,
+    turns: Turns,
     readers: Pool<Driver>,
     guard: Guard,
     acknowledged: Acknowledged,
@@ -109,8 +113,7 @@ impl SqliteStore {
     async fn open_patiently(path: &Path, patience: Duration) -> Result<Self, SqlError> {
         let path: Arc<Path> = path.into();
         let place: Arc<str> = format!("`{}`", path.display()).into();
-        file::make(&path)
-            .map_err(|source| SqlError::Place { place: Arc::clone(&place), source })?;
+        file::make(&path).map_err(|error| SqlError::place(&place, error))?;
         let open = |mode| Sqlite::connect(&path, &place, patience, mode);
         if !Guard::of(&path).has_room(&path) {
             // Even a reader would map a file for which there is no space.
@@ -193,6 +196,7 @@ impl Sqlite {
         let readers = pool(READERS, plain.pragma("query_only", "ON"), Arc::default());
         let database = Sqlite {
             place: Arc::clone(place),
+            turns: Turns::new(Arc::clone(place)),
             guard: Guard::of(path),
             acknowledged: Acknowledged::beside(path),
             path: Arc::clone(path),
@@ -230,7 +234,7 @@ impl Sqlite {
     async fn upgrade(&self) -> Result<(), SqlError> {
         let mut looking = self.begin(Access::Read).await?;
         let found = self.version(&mut *looking).await;
-        looking.rollback().await;
+        looking.rollback().await?;
         if found? == VERSION {
             return Ok(());
         }
@@ -307,7 +311,7 @@ impl Sqlite {
         match is_mended(&mut *transaction).await {
             Ok(true) => transaction.commit().await.map(|()| true),
             other => {
-                transaction.rollback().await;
+                transaction.rollback().await?;
                 other
             }
         }
@@ -342,25 +346,19 @@ async fn is_mended(transaction: &mut dyn Transaction) -> Result<bool, SqlError> 
 #[async_trait]
 impl Database for Sqlite {
     async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, SqlError> {
-        let (pool, sql) = match access {
-            Access::Look => (&self.readers, None),
-            Access::Read => (&self.readers, Some("BEGIN")),
-            Access::Write => (&self.writer, Some("BEGIN IMMEDIATE")),
-        };
-        let is_writing = access == Access::Write;
-        if is_writing {
+        let place = Arc::clone(&self.place);
+        let begun = if access == Access::Write {
             self.guard()?;
-        }
-        let path = is_writing.then(|| Arc::clone(&self.path));
-        let begun = pin!(SqliteTransaction::begin(pool, Arc::clone(&self.place), path, sql));
-        let begun = match access {
-            Access::Look | Access::Read => begun.await,
-            Access::Write => match select(begun, pin!(holder::stopped(&self.path))).await {
+            let path = Arc::clone(&self.path);
+            let begun = SqliteTransaction::writing(&self.turns, &self.writer, place, path);
+            match select(pin!(begun), pin!(holder::stopped(&self.path))).await {
                 Either::Left((begun, _)) => begun,
                 Either::Right((owner, _)) => {
                     return Err(SqlError::InUse { place: Arc::clone(&self.place), owner });
                 }
-            },
+            }
+        } else {
+            SqliteTransaction::reading(&self.readers, place, access == Access::Read).await
         };
         Ok(Box::new(begun.map_err(|error| holder::named(error, &self.path))?))
     }
@@ -411,8 +409,7 @@ impl Database for Sqlite {
     }
 
     async fn back_up(&self, to: &Path) -> Result<(), SqlError> {
-        let failed =
-            |source| SqlError::Place { place: format!("`{}`", to.display()).into(), source };
+        let failed = |error| SqlError::place(&format!("`{}`", to.display()).into(), error);
         let partial = file::make_partial(to).map_err(failed)?;
         let name = partial.to_string_lossy().into_owned();
         let written = sqlx::query("VACUUM INTO $1").bind(name).execute(&self.writer).await;

@@ -1,4 +1,5 @@
-//! The store: each of its methods is one transaction.
+//! The store: each of its methods is one transaction, or a part of one that the database rolls back alone. A method that
+//! writes returns once the database has committed, and what is committed survives a crash and a loss of power.
 
 use std::{fmt, path::Path, pin::pin, sync::Arc, time::Duration};
 
@@ -126,7 +127,7 @@ impl<D: Database> SqlStore<D> {
     ) -> Result<Option<Finding>, StoreError> {
         let mut transaction = self.reading().await?;
         let health = maintenance::look(&mut *transaction, id).await;
-        transaction.rollback().await;
+        transaction.rollback().await?;
         let (readable, error) = match health {
             Health::Good => return Ok(None),
             Health::Bad(error) => return self.check_row(key, id, &error, repair).await.map(Some),
@@ -220,7 +221,7 @@ pub(crate) async fn end<T>(
             Ok(value)
         }
         Err(failure) => {
-            transaction.rollback().await;
+            transaction.rollback().await?;
             Err(failure)
         }
     }

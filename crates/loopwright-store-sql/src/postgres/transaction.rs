@@ -128,9 +128,10 @@ impl Transaction for PostgresTransaction {
         Ok(())
     }
 
-    async fn rollback(self: Box<Self>) {
+    async fn rollback(self: Box<Self>) -> Result<(), SqlError> {
         // If that fails, the connection is lost, and the server rolls back.
         let _undone_by_the_server = self.inner.rollback().await;
+        Ok(())
     }
 }
 
@@ -170,8 +171,8 @@ fn row(row: &PgRow) -> Result<Row, Error> {
 
 /// Converts an error of the database.
 pub(super) fn failed(place: &Arc<str>, source: Error) -> SqlError {
-    let place = Arc::clone(place);
-    let code = match &source {
+    let (place, source) = (Arc::clone(place), Arc::new(source));
+    let code = match &*source {
         Error::Database(error) => error.code().map(Cow::into_owned),
         _ => return SqlError::Unreachable { place, source },
     };

@@ -34,7 +34,7 @@ impl Sqlite {
     async fn compare_versions(&self, marks: Vec<Mark>) -> Result<(), SqlError> {
         let mut transaction = self.begin(Access::Read).await?;
         let behind = behind(&mut *transaction, marks).await;
-        transaction.rollback().await;
+        transaction.rollback().await?;
         for (mark, is_there) in behind? {
             if is_there {
                 let mut transaction = self.begin(Access::Write).await?;
@@ -58,7 +58,7 @@ impl Sqlite {
     async fn compare_beside(&self, marks: Vec<Mark>) -> Result<(), SqlError> {
         let mut transaction = self.begin(Access::Read).await?;
         let behind = behind_beside(&mut *transaction, marks).await;
-        transaction.rollback().await;
+        transaction.rollback().await?;
         for (mark, found) in behind? {
             let mut transaction = self.begin(Access::Write).await?;
             let done = note_missing(&mut *transaction, &mark, found).await;

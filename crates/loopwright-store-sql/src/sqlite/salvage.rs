@@ -40,7 +40,7 @@ impl SqliteStore {
     pub async fn salvage(path: impl AsRef<Path>) -> Result<Vec<Finding>, StoreError> {
         let path = path.as_ref();
         let place: Arc<str> = format!("`{}`", path.display()).into();
-        let failed = |source| SqlError::Place { place: Arc::clone(&place), source };
+        let failed = |error| SqlError::place(&place, error);
         // A missing file is not created.
         fs::metadata(path).map_err(failed)?;
         let problem = match Self::open(path).await {
@@ -125,8 +125,10 @@ async fn saved(
     new: &Path,
     place: &Arc<str>,
 ) -> Result<(i64, Vec<Finding>), StoreError> {
-    let unread =
-        |source| SqlError::Closed { place: Arc::clone(place), source: sqlx::Error::Io(source) };
+    let unread = |error| SqlError::Closed {
+        place: Arc::clone(place),
+        source: Arc::new(sqlx::Error::Io(error)),
+    };
     let pages = Pages::open(path).map_err(unread)?;
     let store = SqliteStore::open(new).await?;
     let mut transaction = store.writing().await?;

@@ -118,11 +118,11 @@ async fn statements_for_later_run_before_the_next_one_or_the_commit() {
     transaction.commit().await.unwrap();
     let mut transaction = store.database.begin(Access::Write).await.unwrap();
     transaction.run_later(append, values!["a", "6"]).await.unwrap();
-    transaction.rollback().await;
+    transaction.rollback().await.unwrap();
     let mut transaction = store.database.begin(Access::Look).await.unwrap();
     let found = transaction.row(title, values!["a"]).await.unwrap();
     assert_eq!(found.unwrap().text(0).unwrap(), "1235");
-    transaction.rollback().await;
+    transaction.rollback().await.unwrap();
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn a_locked_database_file_is_reported() {
     // Whoever locked it is gone, as soon as its connection is.
     let mut lock = other.database.begin(Access::Write).await.unwrap();
     lock.stop_writers().await.unwrap();
-    lock.rollback().await;
+    lock.rollback().await.unwrap();
     create(&store, "a").await.unwrap();
 }
 
@@ -237,7 +237,7 @@ async fn plan(store: &SqliteStore, sql: &str) -> String {
     let mut transaction = store.reading().await.unwrap();
     let rows = transaction.rows(&format!("EXPLAIN QUERY PLAN {sql}"), &[1_i64.into()]).await;
     let plan = rows.unwrap().into_iter().map(|mut row| row.text(3).unwrap()).collect::<Vec<_>>();
-    transaction.rollback().await;
+    transaction.rollback().await.unwrap();
     plan.join("\n")
 }
 
@@ -246,7 +246,7 @@ async fn no_statement_of_a_claim_reads_jobs_other_than_through_an_index() {
     let (_folder, store) = opened(PATIENCE).await;
     let transaction = store.reading().await.unwrap();
     let statements = claiming::statements(&*transaction);
-    transaction.rollback().await;
+    transaction.rollback().await.unwrap();
     for sql in statements {
         let plan = plan(&store, &sql).await;
         for line in plan.lines() {

@@ -14,8 +14,12 @@ use sqlx::{
     pool::{Pool, PoolConnection},
     sqlite::{SqliteArguments, SqliteRow},
 };
+use tokio::sync::oneshot::Receiver;
 
-use super::holder;
+use super::{
+    holder,
+    turns::{END_PART, NEXT_PART, Turn, Turns},
+};
 use crate::{
     database::Transaction,
     error::{Failure, SqlError},
@@ -28,9 +32,12 @@ use crate::{
 /// transaction, and those whose result does not matter, are passed on together with the next one.
 ///
 /// SQLite rolls back a transaction on severe errors, such as a full disk. So this type does not guess the state
-/// that is left: it closes a connection whose transaction did not end properly, which rolls back everything.
+/// that is left: it closes a connection whose transaction did not end properly, which rolls back everything. A writer that
+/// shares its transaction with others leaves it to the next one to roll back its part.
 pub(super) struct SqliteTransaction {
     connection: Option<PoolConnection<Driver>>,
+    /// The turn of a writer.
+    turn: Option<Turn>,
     place: Arc<str>,
     /// The file, of a transaction that may have to wait for another process when it begins.
     path: Option<Arc<Path>>,
@@ -38,7 +45,7 @@ pub(super) struct SqliteTransaction {
     waiting: Statements,
     /// Whether it is more than single statements.
     is_transaction: bool,
-    /// Whether the statement that begins it was passed on.
+    /// Whether any statement was passed on.
     has_begun: bool,
 }
 
@@ -94,22 +101,94 @@ fn renumbered(sql: &str, before: usize) -> Cow<'_, str> {
 }
 
 impl SqliteTransaction {
-    /// Begins a transaction with a statement, or single statements without one. With the file, an error names the process that
-    /// keeps it locked.
-    pub(super) async fn begin(
+    /// Begins a transaction that reads one snapshot, or single statements.
+    pub(super) async fn reading(
         pool: &Pool<Driver>,
         place: Arc<str>,
-        path: Option<Arc<Path>>,
-        sql: Option<&'static str>,
+        is_transaction: bool,
     ) -> Result<Self, SqlError> {
         let connection = pool.acquire().await.map_err(|error| failed(&place, error))?;
-        let mut waiting = Statements::default();
-        if let Some(sql) = sql {
-            waiting.add(sql, &[]).map_err(|error| failed(&place, error))?;
+        let mut reading = Self {
+            connection: Some(connection),
+            turn: None,
+            place,
+            path: None,
+            waiting: Statements::default(),
+            is_transaction,
+            has_begun: false,
+        };
+        if is_transaction {
+            reading.run_later("BEGIN", &[]).await?;
         }
-        let is_transaction = sql.is_some();
-        let connection = Some(connection);
-        Ok(Self { connection, place, path, waiting, is_transaction, has_begun: false })
+        Ok(reading)
+    }
+
+    /// Begins a transaction that writes, or continues that of the writers before. The file is there to name the process that
+    /// keeps it locked in an error.
+    pub(super) async fn writing(
+        turns: &Turns,
+        pool: &Pool<Driver>,
+        place: Arc<str>,
+        path: Arc<Path>,
+    ) -> Result<Self, SqlError> {
+        let mut turn = turns.next().await.map_err(|error| failed(&place, error))?;
+        let mut writing = Self {
+            connection: turn.connection(),
+            turn: Some(turn),
+            place,
+            path: None,
+            waiting: Statements::default(),
+            is_transaction: true,
+            has_begun: false,
+        };
+        if writing.connection.is_none() {
+            let connection = pool.acquire().await.map_err(|error| failed(&writing.place, error))?;
+            (writing.connection, writing.path) = (Some(connection), Some(path));
+            writing.run_later("BEGIN IMMEDIATE", &[]).await?;
+        }
+        Ok(writing)
+    }
+
+    /// Returns `true` if it continues the transaction of other writers.
+    fn is_shared(&self) -> bool {
+        self.turn.as_ref().is_some_and(Turn::is_shared)
+    }
+
+    /// Returns `true` if nothing was asked of the database.
+    fn is_empty(&self) -> bool {
+        let begins = usize::from(self.is_transaction && !self.is_shared());
+        !self.has_begun && self.waiting.count <= begins
+    }
+
+    /// Returns `true` if another writer waits.
+    fn is_awaited(&self) -> bool {
+        self.turn.as_ref().is_some_and(Turn::is_awaited)
+    }
+
+    /// Ends a part, and the transaction if no other writer waits. An error of the part leaves it to be rolled back.
+    async fn end_part(mut self) -> Result<(), SqlError> {
+        let is_awaited = self.is_awaited();
+        if !is_awaited {
+            self.command("COMMIT").await?;
+        } else if !self.is_empty() {
+            if self.is_shared() {
+                self.run_later(END_PART, &[]).await?;
+            }
+            self.command(NEXT_PART).await?;
+        }
+        let Some(turn) = self.turn.take() else { return Ok(()) };
+        if is_awaited {
+            let committed = turn.leave(self.connection.take(), false);
+            return self.outcome(committed).await;
+        }
+        turn.finish(self.connection.take());
+        Ok(())
+    }
+
+    /// Waits for the commit of all parts.
+    async fn outcome(&self, committed: Receiver<Result<(), SqlError>>) -> Result<(), SqlError> {
+        // Only a runtime that ends tells nothing.
+        committed.await.unwrap_or_else(|_| Err(failed(&self.place, Error::WorkerCrashed)))
     }
 
     /// Runs what waits and a statement, and passes on each row of the latter. Returns how many rows it changed.
@@ -126,6 +205,24 @@ impl SqliteTransaction {
         let before = self.waiting.count;
         self.waiting.add(sql, values).map_err(failed)?;
         let Statements { sql, values, .. } = mem::take(&mut self.waiting);
+        let done = self.passed_on(sql, values, before, path, take).await;
+        if let (Err(Failure::Sql(error)), Some(turn)) = (&done, &mut self.turn) {
+            turn.note_cause(error);
+        }
+        done
+    }
+
+    /// Passes on statements, and each row of the last one, which comes after so many. With the file, they begin a transaction.
+    async fn passed_on(
+        &mut self,
+        sql: String,
+        values: SqliteArguments,
+        before: usize,
+        path: Option<Arc<Path>>,
+        take: &mut (dyn FnMut(&SqliteRow) -> Result<(), Failure> + Send),
+    ) -> Result<u64, Failure> {
+        let place = Arc::clone(&self.place);
+        let failed = |error| failed(&place, error);
         let stopped = {
             let connection = self.connection.as_deref_mut();
             let connection = connection.ok_or_else(|| failed(Error::WorkerCrashed))?;
@@ -173,11 +270,17 @@ impl SqliteTransaction {
 
 impl Drop for SqliteTransaction {
     fn drop(&mut self) {
-        // A transaction that has not begun leaves nothing behind.
-        if let Some(connection) = self.connection.take()
-            && (self.has_begun || !self.is_transaction)
-        {
-            drop(connection.detach());
+        let connection = self.connection.take();
+        match self.turn.take() {
+            Some(turn) if turn.is_shared() => {
+                let is_torn = self.has_begun || connection.is_none();
+                drop(turn.leave(connection, is_torn));
+            }
+            // A transaction that has not begun leaves nothing behind.
+            _ if self.has_begun || !self.is_transaction => {
+                drop(connection.map(PoolConnection::detach));
+            }
+            _ => {}
         }
     }
 }
@@ -270,23 +373,34 @@ impl Transaction for SqliteTransaction {
     }
 
     async fn commit(mut self: Box<Self>) -> Result<(), SqlError> {
-        let has_nothing = !self.has_begun && self.waiting.count <= usize::from(self.is_transaction);
         if !self.is_transaction {
             self.flush().await?;
-        } else if !has_nothing {
+        } else if self.turn.is_some() && (self.is_shared() || !self.is_empty()) {
+            let place = Arc::clone(&self.place);
+            // A task of its own, because a caller that stops waiting must not end it in the middle.
+            let ended = tokio::spawn(self.end_part()).await;
+            return ended.unwrap_or_else(|_| Err(failed(&place, Error::WorkerCrashed)));
+        } else if !self.is_empty() {
             self.command("COMMIT").await?;
         }
         drop(self.connection.take());
         Ok(())
     }
 
-    async fn rollback(mut self: Box<Self>) {
+    async fn rollback(mut self: Box<Self>) -> Result<(), SqlError> {
         self.waiting = Statements::default();
+        if let Some(turn) = self.turn.take_if(|it| it.is_shared()) {
+            let connection = self.connection.take();
+            let is_torn = self.has_begun || connection.is_none();
+            let committed = turn.leave(connection, is_torn);
+            return self.outcome(committed).await;
+        }
         let is_undone =
             !self.is_transaction || !self.has_begun || self.command("ROLLBACK").await.is_ok();
         if is_undone {
             drop(self.connection.take());
         }
+        Ok(())
     }
 }
 
@@ -318,8 +432,8 @@ pub(super) fn words(row: &SqliteRow) -> String {
 
 /// Converts an error of the database.
 pub(super) fn failed(place: &Arc<str>, source: Error) -> SqlError {
-    let place = Arc::clone(place);
-    let code = match &source {
+    let (place, source) = (Arc::clone(place), Arc::new(source));
+    let code = match &*source {
         Error::PoolTimedOut => return SqlError::Busy { place, source },
         Error::Database(error) => error.code().and_then(|code| code.parse::<i32>().ok()),
         _ => None,
