@@ -67,7 +67,7 @@ pub struct Sqlite {
     lost: Mutex<Vec<Mark>>,
     /// Notifies the workers of this process.
     jobs: Sender<()>,
-    others: Others,
+    others: Arc<Others>,
 }
 
 /// The maximum time that other processes can lock the file.
@@ -191,12 +191,12 @@ impl Sqlite {
                 .test_before_acquire(false)
                 .connect_lazy_with(options)
         };
-        let others = Others::default();
+        let others = Arc::new(Others::default());
         let writer = pool(1, writing, others.connections());
         let readers = pool(READERS, plain.pragma("query_only", "ON"), Arc::default());
         let database = Sqlite {
             place: Arc::clone(place),
-            turns: Turns::new(Arc::clone(place)),
+            turns: Turns::new(Arc::clone(place), Arc::clone(&others)),
             guard: Guard::of(path),
             acknowledged: Acknowledged::beside(path),
             path: Arc::clone(path),

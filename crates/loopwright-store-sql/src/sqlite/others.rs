@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sqlx::{Error, Pool, Row as _, Sqlite as Driver};
+use sqlx::{Error, Pool, Row as _, Sqlite as Driver, SqliteConnection};
 use tokio::sync::Mutex;
 
 /// The shortest time from one look to the next. All that ask meanwhile get the same answer.
@@ -52,12 +52,28 @@ impl Others {
         let Some(mut connection) = writer.try_acquire() else {
             return Ok(is_younger(MAX_AGE).then_some(seen.changes));
         };
-        let row = sqlx::query("PRAGMA data_version").fetch_one(&mut *connection).await?;
+        self.look(&mut seen, &mut connection).await?;
+        Ok(Some(seen.changes))
+    }
+
+    /// Looks with the connection of a writer that has committed, so that an answer is known however long writers follow each
+    /// other.
+    pub(super) async fn look_after(&self, connection: &mut SqliteConnection) {
+        // A writer waits for no reader.
+        let Ok(mut seen) = self.seen.try_lock() else { return };
+        if seen.looked_at.is_none_or(|at| at.elapsed() >= LOOKS) {
+            // The next one looks again.
+            let _looked = self.look(&mut seen, connection).await;
+        }
+    }
+
+    async fn look(&self, seen: &mut Seen, connection: &mut SqliteConnection) -> Result<(), Error> {
+        let row = sqlx::query("PRAGMA data_version").fetch_one(connection).await?;
         let number = (row.try_get(0)?, self.connections.load(Relaxed));
         if number != seen.number {
             (seen.number, seen.changes) = (number, seen.changes + 1);
         }
         seen.looked_at = Some(Instant::now());
-        Ok(Some(seen.changes))
+        Ok(())
     }
 }

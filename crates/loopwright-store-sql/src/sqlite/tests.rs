@@ -173,6 +173,16 @@ async fn a_locked_database_file_is_reported() {
     create(&store, "a").await.unwrap();
 }
 
+#[tokio::test]
+async fn the_position_is_known_while_writers_follow_each_other() {
+    let (_folder, store) = opened(PATIENCE).await;
+    create(&store, "a").await.unwrap();
+    let mut writer = store.database.begin(Access::Write).await.unwrap();
+    writer.stop_writers().await.unwrap();
+    assert!(store.database.foreign_writes().await.unwrap().is_some());
+    writer.rollback().await.unwrap();
+}
+
 /// Names the file that a process of the next test locks.
 #[cfg(target_os = "linux")]
 const LOCKS: &str = "LOOPWRIGHT_TEST_LOCKS";

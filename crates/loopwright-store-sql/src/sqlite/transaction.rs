@@ -181,7 +181,7 @@ impl SqliteTransaction {
             let committed = turn.leave(self.connection.take(), false);
             return self.outcome(committed).await;
         }
-        turn.finish(self.connection.take());
+        turn.finish(self.connection.take()).await;
         Ok(())
     }
 

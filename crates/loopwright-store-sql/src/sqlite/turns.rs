@@ -13,7 +13,7 @@
 use std::{
     mem,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
@@ -28,7 +28,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{QUEUE, transaction::failed};
+use super::{QUEUE, others::Others, transaction::failed};
 use crate::error::SqlError;
 
 #[cfg(test)]
@@ -48,6 +48,7 @@ pub(super) struct Turns {
     group: Arc<Mutex<Group>>,
     /// The number of writers that wait for their turn.
     waiting: Arc<AtomicUsize>,
+    others: Arc<Others>,
 }
 
 /// The writers of a transaction that have left their parts.
@@ -61,6 +62,8 @@ struct Group {
     is_torn: bool,
     /// The error of the last statement that failed.
     cause: Option<SqlError>,
+    /// Exists as long as the task that commits.
+    committer: Weak<()>,
 }
 
 /// The turn of a writer.
@@ -87,8 +90,8 @@ impl Drop for Waiting<'_> {
 }
 
 impl Turns {
-    pub(super) fn new(place: Arc<str>) -> Self {
-        Self { place, group: Arc::default(), waiting: Arc::default() }
+    pub(super) fn new(place: Arc<str>, others: Arc<Others>) -> Self {
+        Self { place, group: Arc::default(), waiting: Arc::default(), others }
     }
 
     /// Waits for the turn. Callers have it in the order in which they asked.
@@ -98,9 +101,16 @@ impl Turns {
         drop(waiting);
         let mut turn = Turn { group: group.map_err(|_| Error::PoolTimedOut)?, turns: self.clone() };
         if let Err(error) = turn.group.undo_torn(&self.place).await {
-            turn.group.tell(&Err(error));
+            drop(turn.group.tell(&Err(error)));
         }
         Ok(turn)
+    }
+
+    /// Ends the use of a connection, after a commit.
+    async fn end(&self, connection: Option<PoolConnection<Driver>>) {
+        if let Some(mut connection) = connection {
+            self.others.look_after(&mut connection).await;
+        }
     }
 }
 
@@ -120,9 +130,11 @@ impl Turn {
         self.group.connection.take()
     }
 
-    /// Records why a statement failed.
+    /// Records why a statement failed, for the writers that lose their parts if the transaction is lost.
     pub(super) fn note_cause(&mut self, error: &SqlError) {
-        self.group.cause = Some(error.clone());
+        if self.is_shared() {
+            self.group.cause = Some(error.clone());
+        }
     }
 
     /// Ends the turn with a part that is complete, or that must be rolled back. Returns the result of the commit.
@@ -132,44 +144,52 @@ impl Turn {
         is_torn: bool,
     ) -> Receiver<Result<(), SqlError>> {
         let (writer, committed) = oneshot::channel();
-        let is_first = !self.is_shared();
         self.group.connection = connection;
         self.group.is_torn = is_torn;
         self.group.writers.push(writer);
-        if is_first {
+        // There is none for the first part, or if the runtime of the first writer has ended.
+        if self.group.committer.strong_count() == 0 {
             self.commit_later();
         }
         committed
     }
 
     /// Ends the turn, and the transaction of all writers, which was committed.
-    pub(super) fn finish(mut self, connection: Option<PoolConnection<Driver>>) {
+    pub(super) async fn finish(mut self, connection: Option<PoolConnection<Driver>>) {
         self.group.connection = connection;
-        self.group.tell(&Ok(()));
+        let connection = self.group.tell(&Ok(()));
+        self.turns.end(connection).await;
     }
 
     /// Commits after the writers that wait now.
     fn commit_later(self) {
-        let Self { group, turns } = self;
+        let Self { mut group, turns } = self;
+        let exists = Arc::new(());
+        group.committer = Arc::downgrade(&exists);
         let mut turn = Box::pin(Arc::clone(&turns.group).lock_owned());
         // This takes the place in the queue, because the turn is not over.
         let _waits = turn.as_mut().now_or_never();
         drop(group);
-        tokio::spawn(async move { turn.await.commit(&turns.place).await });
+        tokio::spawn(async move {
+            let mut group = turn.await;
+            let connection = group.commit(&turns.place).await;
+            turns.end(connection).await;
+            drop(exists);
+        });
     }
 }
 
 impl Group {
-    /// Commits the complete parts.
-    async fn commit(&mut self, place: &Arc<str>) {
+    /// Commits the complete parts. Returns the connection if it can be used again.
+    async fn commit(&mut self, place: &Arc<str>) -> Option<PoolConnection<Driver>> {
         if self.writers.is_empty() {
-            return;
+            return None;
         }
         let committed = match self.undo_torn(place).await {
             Ok(()) => self.run("COMMIT", place).await,
             Err(error) => Err(error),
         };
-        self.tell(&committed);
+        self.tell(&committed)
     }
 
     /// Rolls back what the last writer left.
@@ -189,17 +209,18 @@ impl Group {
         connection.execute(sql).await.map(drop).map_err(|error| failed(place, error))
     }
 
-    /// Tells all writers the result, and ends the group.
-    fn tell(&mut self, result: &Result<(), SqlError>) {
+    /// Tells all writers the result, and ends the group. Returns the connection if it can be used again.
+    fn tell(&mut self, result: &Result<(), SqlError>) -> Option<PoolConnection<Driver>> {
         let Self { connection, writers, .. } = mem::take(self);
-        match result {
-            Ok(()) => drop(connection),
-            // What is left of the transaction is rolled back.
-            Err(_) => drop(connection.map(PoolConnection::detach)),
-        }
         for writer in writers {
             // A caller that stopped waiting does not want to know.
             writer.send(result.clone()).ok();
         }
+        if result.is_err() {
+            // What is left of the transaction is rolled back.
+            drop(connection.map(PoolConnection::detach));
+            return None;
+        }
+        connection
     }
 }
