@@ -78,6 +78,7 @@ const STEPS: &Steps = &[
     include_str!("../migrations/postgres/6.sql"),
     include_str!("../migrations/postgres/7.sql"),
     include_str!("../migrations/postgres/8.sql"),
+    include_str!("../migrations/postgres/9.sql"),
 ];
 
 impl PostgresStore {

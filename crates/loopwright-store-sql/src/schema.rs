@@ -3,10 +3,10 @@
 use crate::{database::Transaction, error::SqlError};
 
 /// The version of the tables that this program writes.
-pub(crate) const VERSION: i64 = 8;
+pub(crate) const VERSION: i64 = 9;
 
 /// The steps from an empty database to the current tables. Each one creates the version of its position.
-pub(crate) type Steps = [&'static str; 8];
+pub(crate) type Steps = [&'static str; 9];
 
 /// Migrates tables to the current version. Returns `true` if there was anything to do.
 ///

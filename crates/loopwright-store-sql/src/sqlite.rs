@@ -97,6 +97,7 @@ const STEPS: &Steps = &[
     include_str!("../migrations/sqlite/6.sql"),
     include_str!("../migrations/sqlite/7.sql"),
     include_str!("../migrations/sqlite/8.sql"),
+    include_str!("../migrations/sqlite/9.sql"),
 ];
 
 impl SqliteStore {
@@ -329,10 +330,14 @@ impl Sqlite {
     }
 }
 
+/// Rebuild the indexes of the tables that have separate ones.
+const REBUILDS: [&str; 4] =
+    ["REINDEX sessions", "REINDEX control_messages", "REINDEX jobs", "REINDEX log_entries"];
+
 async fn is_mended(transaction: &mut dyn Transaction) -> Result<bool, SqlError> {
     let names = losses::names_of_index(transaction).await?;
-    for table in ["REINDEX sessions", "REINDEX control_messages", "REINDEX jobs"] {
-        transaction.run(table, &[]).await?;
+    for sql in REBUILDS {
+        transaction.run(sql, &[]).await?;
     }
     let told = transaction.rows("PRAGMA integrity_check", &[]).await?;
     let told: Vec<_> = told.into_iter().filter_map(|mut row| row.text(0).ok()).collect();

@@ -16,7 +16,10 @@ use loopwright_store_sql::SqliteStore;
 use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
-use crate::support::{create, id, moment, said, say, say_on, texts};
+use crate::{
+    sqlite::put_log_entries_in_order,
+    support::{create, id, moment, said, say, say_on, texts},
+};
 
 const SESSIONS: usize = 12;
 const SAID: usize = 20;
@@ -114,6 +117,23 @@ async fn a_file_whose_beginning_is_zero_is_read_all_the_same() {
     let jobs = store.jobs().unwrap();
     assert_eq!(jobs.count(loopwright_sessions::JobStatus::Queued).await.unwrap(), SESSIONS as u64);
     say(&store, "s3", SAID as u64, "more").await.unwrap();
+}
+
+#[tokio::test]
+async fn log_entries_of_an_earlier_version_are_saved() {
+    let (_folder, path) = file().await;
+    put_log_entries_in_order(&path).await;
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[..100].fill(0);
+    fs::write(&path, bytes).unwrap();
+    saved(&path).await;
+    let store = SqliteStore::open(&path).await.unwrap();
+    for session in 0..SESSIONS {
+        let name = format!("s{session}");
+        let notes = store.read_log(&id(&name), SessionLog::Files, 0, 9).await.unwrap();
+        let notes: Vec<_> = notes.iter().map(|it| (it.number, &*it.body)).collect();
+        assert_eq!(notes, [(1, name.as_bytes())]);
+    }
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ use std::{
 };
 
 use loopwright_sessions::{
-    ClaimRequest, Finding, Job, JobOutcome, LeaseRequest, SessionStatus, SessionStore, StoreError,
-    conformance,
+    ClaimRequest, Finding, Job, JobOutcome, LeaseRequest, SessionLog, SessionStatus, SessionStore,
+    StoreError, conformance,
 };
 use loopwright_store_sql::{SqlError, SqliteStore};
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
@@ -192,15 +192,56 @@ async fn a_file_of_the_first_version_is_brought_up_to_date() {
     crate::samples::is_delivered(&again).await;
 }
 
+/// Gives the log entries of a file the form that they had before version 9.
+pub(crate) async fn put_log_entries_in_order(path: &Path) {
+    let sql = "
+        CREATE TABLE in_order (
+            session INTEGER NOT NULL REFERENCES sessions (key),
+            log TEXT NOT NULL,
+            number INTEGER NOT NULL,
+            body BLOB NOT NULL,
+            PRIMARY KEY (session, log, number)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO in_order SELECT session, log, number, body FROM log_entries;
+        DROP TABLE log_entries;
+        ALTER TABLE in_order RENAME TO log_entries;
+        PRAGMA user_version = 8;
+        VACUUM";
+    script(path, sql).await;
+}
+
+#[tokio::test]
+async fn log_entries_of_an_earlier_version_are_kept_and_get_row_numbers() {
+    let (_folder, path) = place();
+    let store = open(&path).await;
+    create(&store, "a").await;
+    let entries: Vec<Arc<[u8]>> = (0..100u8).map(|it| vec![it].into()).collect();
+    store.append_log(&id("a"), SessionLog::Events, &entries, None).await.unwrap();
+    store.append_log(&id("a"), SessionLog::Files, &entries[7..8], None).await.unwrap();
+    store.close().await;
+    put_log_entries_in_order(&path).await;
+    let store = open(&path).await;
+    let read = async |log| {
+        let read = store.read_log(&id("a"), log, 0, 999).await.unwrap();
+        read.iter().map(|it| (it.number, it.body[0])).collect::<Vec<_>>()
+    };
+    let events: Vec<_> = (0..100u8).map(|it| (u64::from(it) + 1, it)).collect();
+    assert_eq!(read(SessionLog::Events).await, events);
+    assert_eq!(read(SessionLog::Files).await, [(1, 7)]);
+    assert_eq!(store.check(false).await.unwrap(), []);
+    // Only rows with numbers have this column.
+    script(&path, "SELECT MAX(rowid) FROM log_entries").await;
+}
+
 #[tokio::test]
 async fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
     let (_folder, path) = place();
     keep(&open(&path).await).await;
     script(&path, "PRAGMA user_version = 99; CREATE TABLE more (a)").await;
     let refused = SqliteStore::open(&path).await.unwrap_err();
-    assert!(matches!(refused, SqlError::Newer { found: 99, known: 8, .. }), "{refused:?}");
+    assert!(matches!(refused, SqlError::Newer { found: 99, known: 9, .. }), "{refused:?}");
     assert!(refused.to_string().ends_with("update the program"), "{refused}");
-    script(&path, "PRAGMA user_version = 8").await;
+    script(&path, "PRAGMA user_version = 9").await;
     is_kept(&open(&path).await).await;
 }
 

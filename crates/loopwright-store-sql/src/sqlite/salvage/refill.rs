@@ -70,7 +70,8 @@ impl<'a> Rebuild<'a> {
     pub(super) async fn take(&mut self, record: Record) -> Result<(), Failure> {
         let Record { number, mut cells } = record;
         let Some(table) = table(&self.unnamed, number, &cells) else { return Ok(()) };
-        if let (Some(number), Some(first)) = (number, cells.first_mut()) {
+        // The column that is the number of the row.
+        if let (Some(number), Some(first @ Cell::Null)) = (number, cells.first_mut()) {
             *first = Cell::Int(number);
         }
         let sql = match table {
@@ -285,7 +286,8 @@ fn table(unnamed: &SessionId, number: Option<i64>, cells: &[Cell]) -> Option<Tab
         (None, [Int(_), Int(_), Int(_) | Null, Int(_) | Null, Int(_) | Null]) => {
             Some(Table::Branches)
         }
-        (None, [Int(_), Text(_), Int(_), Bytes(_)]) => Some(Table::Notes),
+        // Rows of an earlier version have no number.
+        (_, [Int(_), Text(_), Int(_), Bytes(_)]) => Some(Table::Notes),
         _ => None,
     }
 }

@@ -1,0 +1,2 @@
+-- Only tables of SQLite have another form in this version.
+SELECT 9;
