@@ -70,9 +70,11 @@ pub const ENTRIES: &[CapabilityEntry] = &[
         "`tools` that run elsewhere: their calls wait for a result.",
         |config| made(config, "use_external_tools", |tools: UseExternalTools| tools),
     ),
-    CapabilityEntry::new("use_file_tools", "Reading and writing files in a `directory`.", |config| {
-        made(config, "use_file_tools", config::Files::into_capability)
-    }),
+    CapabilityEntry::new(
+        "use_file_tools",
+        "Reading and writing files in a `directory`.",
+        |config| made(config, "use_file_tools", config::Files::into_capability),
+    ),
     CapabilityEntry::new("use_guards", "Limits on steps, tokens, time and money.", |config| {
         made(config, "use_guards", config::Guards::into_capability)
     }),

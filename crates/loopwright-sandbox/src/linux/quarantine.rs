@@ -139,11 +139,13 @@ impl Sweep {
             self.search(of_root, Path::new(""), Age::Unknown, &mut found);
             for (path, reason) in found {
                 notes.push(match move_away(root, &path) {
-                    Ok(to) if [obeyed, kept].iter().any(|it| it.put_back_at(root, &path)) => format!(
-                        "{} {reason}; the changed file was moved to {to}, and the original \
+                    Ok(to) if [obeyed, kept].iter().any(|it| it.put_back_at(root, &path)) => {
+                        format!(
+                            "{} {reason}; the changed file was moved to {to}, and the original \
                             was restored",
-                        path.display()
-                    ),
+                            path.display()
+                        )
+                    }
                     Ok(to) => {
                         format!("{} {reason}; it was moved to {to}", path.display())
                     }
