@@ -94,6 +94,7 @@ pub use crate::{
     interceptor::{HookStack, Interceptor, Priority, RegisteredHook},
     reply::{AskError, Reply},
     run::{Run, RunOptions},
+    tool::violation_of,
 };
 
 /// `true` if this build checks every keyword of JSON Schema: it has the feature `json-schema`.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use loopwright_core::ToolOutput;
 use loopwright_core::messages::{Content, Media, MediaSource, Part, Picture};
+use loopwright_core::{ToolOutput, violation_of};
 use rmcp::model::{CallToolResult, ContentBlock, PromptMessage, Resource, ResourceContents, Role};
 use serde_json::Value;
 
@@ -104,9 +104,7 @@ fn violation(schema: &Value, value: Option<&Value>) -> Option<String> {
     let Some(value) = value else {
         return Some("it is missing".to_owned());
     };
-    let validator = jsonschema::validator_for(schema).ok()?;
-    let error = validator.iter_errors(value).next()?;
-    Some(text::line(&format!("at {}: {error}", error.instance_path())))
+    violation_of(&Arc::new(schema.clone()), value).map(|it| text::line(&it))
 }
 
 /// Collects parts within bounds.

@@ -48,6 +48,10 @@ use crate::{
 };
 
 pub(crate) use self::any::RawArgs;
+#[cfg(feature = "engine")]
+pub use self::schema::violation_of;
+#[cfg(feature = "engine")]
+pub(crate) use self::source::AttachedSource;
 pub use self::{
     any::{AnyTool, IntoTool, ToolDescriptor, ToolHandler},
     argument::{ToolArgument, WritePath},
@@ -59,8 +63,6 @@ pub use self::{
     set::ToolSet,
     source::{SOURCE_TOOLS, ToolListing, ToolSource, ToolSourceError, ToolSources},
 };
-#[cfg(feature = "engine")]
-pub(crate) use self::{schema::violation_of, source::AttachedSource};
 
 /// A tool that a model can call, with typed arguments.
 ///

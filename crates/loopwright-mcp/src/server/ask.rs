@@ -1,8 +1,9 @@
 //! Questions of a call in progress, as requests to the client.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use loopwright_core::{ApprovalDecision, PendingApproval, RequestKind};
+use loopwright_core::{ApprovalDecision, PendingApproval, RequestKind, violation_of};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientCapabilities, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
@@ -210,7 +211,8 @@ fn fits(request: &InputRequest, reply: &Value) -> bool {
             };
             let schema = serde_json::to_value(requested_schema).unwrap_or_default();
             let content = result.content.unwrap_or_default();
-            result.action != ElicitationAction::Accept || jsonschema::is_valid(&schema, &content)
+            let is_valid = || violation_of(&Arc::new(schema), &content).is_none();
+            result.action != ElicitationAction::Accept || is_valid()
         }
         InputRequest::CreateMessage(_) => {
             reply["content"].is_object() || reply["content"].is_array()

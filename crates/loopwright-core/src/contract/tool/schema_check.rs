@@ -14,6 +14,8 @@ use super::fast_check::Kinds;
 
 mod keywords;
 
+#[cfg(feature = "json-schema")]
+pub(super) use self::keywords::is_bounded;
 pub(super) use self::keywords::keyword_beyond;
 
 /// The most violations that are reported.
@@ -22,13 +24,20 @@ pub(super) const MAX_VIOLATIONS: usize = 5;
 /// Schemas inside each other, references included.
 const MAX_DEPTH: usize = 200;
 
+/// The most schemas that are applied to one value and what is in it. Schemas that refer to others several times can apply
+/// exponentially many.
+const MAX_APPLIED: usize = 1_000_000;
+
 /// Longer values are cut in messages.
 const MAX_SHOWN_CHARS: usize = 200;
 
 /// Returns how a value violates a schema, with paths; nothing if it matches. The check must know the schema.
 pub(super) fn violations(schema: &Value, value: &Value) -> Vec<String> {
-    let mut check = Check { root: schema, violations: Vec::new() };
+    let mut check = Check { root: schema, violations: Vec::new(), left: MAX_APPLIED };
     check.value(schema, value, &Path::Root, 0);
+    if check.left == 0 {
+        return vec!["at /: the schema is too complex to check the value".to_owned()];
+    }
     check.violations
 }
 
@@ -71,11 +80,15 @@ impl Display for Path<'_> {
 struct Check<'a> {
     root: &'a Value,
     violations: Vec<String>,
+    /// How many more schemas are applied.
+    left: usize,
 }
 
 impl Check<'_> {
     fn value(&mut self, schema: &Value, value: &Value, path: &Path<'_>, depth: usize) {
+        self.left = self.left.saturating_sub(1);
         match schema {
+            _ if self.left == 0 => (),
             Value::Object(_) if depth > MAX_DEPTH => {
                 self.add(path, format_args!("{} is nested too deeply", Shown(value)));
             }
@@ -101,9 +114,10 @@ impl Check<'_> {
         }
     }
 
-    fn matches(&self, schema: &Value, value: &Value, depth: usize) -> bool {
-        let mut check = Check { root: self.root, violations: Vec::new() };
+    fn matches(&mut self, schema: &Value, value: &Value, depth: usize) -> bool {
+        let mut check = Check { root: self.root, violations: Vec::new(), left: self.left };
         check.value(schema, value, &Path::Root, depth + 1);
+        self.left = check.left;
         check.violations.is_empty()
     }
 

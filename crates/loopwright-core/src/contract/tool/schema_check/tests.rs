@@ -136,6 +136,38 @@ fn a_schema_that_refers_to_itself_ends() {
     );
 }
 
+/// A schema whose definitions apply the one before twice.
+fn doubling(keyword: &str, definitions: usize) -> Value {
+    let definition = |at: usize| {
+        let before = json!({ "$ref": format!("#/$defs/{}", at - 1) });
+        (at.to_string(), json!({ keyword: [before, before] }))
+    };
+    let defs = (1..=definitions).map(definition);
+    let defs: Map<String, Value> = [("0".to_owned(), json!({}))].into_iter().chain(defs).collect();
+    json!({ "$ref": format!("#/$defs/{definitions}"), "$defs": defs })
+}
+
+#[test]
+fn a_schema_that_applies_exponentially_many_others_is_too_complex() {
+    let complex = ["at /: the schema is too complex to check the value"];
+    for keyword in ["allOf", "anyOf"] {
+        assert_eq!(violations(&doubling(keyword, 60), &json!(1)), complex);
+        assert_eq!(violations(&doubling(keyword, 10), &json!(1)), Vec::<String>::new());
+    }
+}
+
+#[cfg(feature = "json-schema")]
+#[test]
+fn the_validator_without_a_limit_gets_only_schemas_that_apply_a_bounded_number_of_others() {
+    let bounded = [
+        doubling("allOf", 60),
+        doubling("anyOf", 10),
+        json!({ "not": { "$ref": "#" } }),
+        json!({ "items": { "$ref": "#" }, "contains": {} }),
+    ];
+    assert_eq!(bounded.map(|it| is_bounded(&it)), [false, true, false, true]);
+}
+
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
