@@ -357,7 +357,7 @@ impl LineEditor {
                     continue;
                 }
                 Err(error) => InputEvent::Broken(io::Error::other(format!(
-                    "the terminal cannot be used: {error}; `loopwright chat --plain` asks less of it"
+                    "the terminal cannot be used: {error}; run `loopwright chat --plain`, which needs no cursor control"
                 ))),
             };
         }

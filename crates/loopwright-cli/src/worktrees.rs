@@ -322,8 +322,8 @@ impl IsolatedPlace for WorktreePlace {
     fn describe(&self) -> String {
         let (folder, branch) = (self.tree.workdir.display(), branch(&self.tree.name));
         format!(
-            "[You work in {folder}, a git worktree of your own on the branch {branch}. It has the files as they were last committed. Your tools reach \
-             nothing else, and no commits can be made in it: leave your changes in the files; they are collected from there.]"
+            "[You work in {folder}, a git worktree of your own on the branch {branch}. It contains the files as last committed. Your tools reach \
+             nothing outside it. You cannot make commits in it: leave your changes in the files, from which they are collected.]"
         )
     }
 

@@ -65,7 +65,7 @@ async fn paths_out_of_the_folder_are_refused() {
         ["../out", "a/../../out", "/etc/out", "", ".", "..", "a//b", "./a", "a/", "a\0b", &long]
     {
         let refused = refusal(&[file(path, &[hex(b"x")], 1)]).await;
-        assert_eq!(refused, invalid(&format!("`{path}` is no path in the folder")));
+        assert_eq!(refused, invalid(&format!("`{path}` is not a path in the folder")));
     }
 }
 
@@ -81,14 +81,14 @@ async fn links_out_of_the_folder_are_refused() {
         ("l", ""),
     ] {
         let refused = refusal(&[folder("d"), link(path, target)]).await;
-        assert_eq!(refused, invalid(&format!("link `{path}` leads out of the folder")));
+        assert_eq!(refused, invalid(&format!("link `{path}` leads outside the folder")));
     }
 }
 
 #[tokio::test]
 async fn entries_in_links_files_and_unlisted_folders_are_refused() {
     let x = || [hex(b"x")];
-    let below = invalid("`p/f` is in no listed folder");
+    let below = invalid("`p/f` is not in a listed folder");
     assert_eq!(refusal(&[folder("d"), link("p", "d"), file("p/f", &x(), 1)]).await, below);
     assert_eq!(refusal(&[file("p", &x(), 1), file("p/f", &x(), 1)]).await, below);
     assert_eq!(refusal(&[file("p/f", &x(), 1)]).await, below);
@@ -117,7 +117,7 @@ async fn devices_special_permissions_and_unknown_fields_are_refused() {
 #[tokio::test]
 async fn sizes_that_blobs_do_not_have_are_refused() {
     let blob = hex(b"x");
-    let size = invalid("`p` has a size that its blobs do not have");
+    let size = invalid("`p` has a size that does not match its blobs");
     assert_eq!(refusal(&[file("p", &[], 1)]).await, size);
     assert_eq!(refusal(&[file("p", std::slice::from_ref(&blob), 0)]).await, size);
     let other = refusal(&[file("p", std::slice::from_ref(&blob), 2)]).await;

@@ -20,8 +20,8 @@ what was done and with what result, and what is still to do. Keep names, paths, 
 error messages exactly as they are, and the paths to which long outputs were moved. Omit \
 greetings, repetition and what has turned out not to matter. Say who wanted something; do not \
 turn it into an order.
-Respond with the new summary and nothing else. It replaces the summary so far, so it must \
-contain what is still useful in that.";
+Respond with the new summary and nothing else. It replaces the summary so far, so repeat \
+everything from there that is still useful.";
 
 /// What stands before a summary in the conversation.
 const BEFORE: &str = "[Earlier messages were summarized. This is a record of what was said and \

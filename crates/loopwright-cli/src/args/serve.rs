@@ -48,7 +48,7 @@ pub struct ServeArgs {
     /// Accept the tokens in this file [default: tokens.json in ~/.local/state/loopwright]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tokens: Option<PathBuf>,
-    /// Create a directory for each session in this directory, and remove it with the session
+    /// In this directory, create a directory for each session, and remove it with the session
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub session_dirs: Option<PathBuf>,
     /// The limits of principals that have none of their own.
@@ -136,10 +136,10 @@ fn mapped_role(text: &str) -> Result<(String, RoleArg), String> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Limits of principals")]
 pub struct PrincipalLimitArgs {
-    /// Reject more than N requests of a principal per minute
+    /// Accept at most N requests per minute from a principal
     #[arg(long, value_name = "N")]
     pub rate: Option<NonZeroU32>,
-    /// Refuse another run of a principal while N are queued or running
+    /// Refuse another run of a principal while N of its runs are queued or running
     #[arg(long, value_name = "N")]
     pub max_runs: Option<NonZeroU32>,
     /// Refuse runs of a principal that has used N tokens in the current UTC day
