@@ -165,7 +165,7 @@ fn a_session_works_in_its_directory_unless_another_one_is_said() {
     fs::remove_dir(&other).unwrap();
     let done = place.run(&["-r", &id, "6?"]);
     assert_eq!(done.status, 2);
-    assert!(done.stderr.contains("cannot be used; name another one with `-C`"));
+    assert!(done.stderr.contains("cannot be used; name another directory with `-C`"));
 }
 
 #[test]

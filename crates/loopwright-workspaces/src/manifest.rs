@@ -173,7 +173,7 @@ fn check_mode(mode: u32, path: &Path) -> Result<(), SnapshotError> {
     if mode & !0o777 == 0 {
         return Ok(());
     }
-    Err(SnapshotError::invalid(format!("`{}` has permissions {mode:o}", path.display())))
+    Err(SnapshotError::invalid(format!("`{}` has invalid permissions {mode:o}", path.display())))
 }
 
 fn check_path(path: &Path) -> Result<(), SnapshotError> {

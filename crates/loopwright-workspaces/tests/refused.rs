@@ -106,10 +106,10 @@ async fn devices_special_permissions_and_unknown_fields_are_refused() {
     let more = refusal(&[entry(json!({ "folder": { "mode": 493, "owner": 0 } }))]).await;
     assert!(more.contains("unknown field `owner`"), "{more}");
     let set_user = refusal(&[entry(json!({ "folder": { "mode": 0o4755 } }))]).await;
-    assert_eq!(set_user, invalid("`p` has permissions 4755"));
+    assert_eq!(set_user, invalid("`p` has invalid permissions 4755"));
     let character =
         refusal(&[entry(json!({ "file": { "mode": 0o20600, "size": 0, "blobs": [] } }))]).await;
-    assert_eq!(character, invalid("`p` has permissions 20600"));
+    assert_eq!(character, invalid("`p` has invalid permissions 20600"));
     let time = json!({ "path": "p", "modified": [1, 1_000_000_000], "kind": { "folder": { "mode": 493 } } });
     assert_eq!(refusal(&[time]).await, invalid("`p` has an invalid time"));
 }
