@@ -47,8 +47,8 @@ enum WorktreeError {
     )]
     NoCommit(PathBuf),
     #[error(
-        "it works in a git worktree of its own, and {0} leads to the repository {1}, which does not name {2} as one of its working trees: do the task yourself, or tell \
-         the user to start in a folder that `git worktree add` has made or, if the repository belongs to this folder alone, to run \
+        "it works in a git worktree of its own, and {0} leads to the repository {1}, which does not list {2} among its working trees: do the task yourself, or tell \
+         the user to start in a folder created by `git worktree add`, or, if the repository belongs to this folder alone, to run \
          `git config --file {1}/config core.worktree {2}`",
         tree.join(".git").display(), target.display(), tree.display()
     )]

@@ -87,7 +87,7 @@ pub struct OidcArgs {
     /// Accept only tokens of the issuer that have this audience
     #[arg(long, value_name = "NAME", requires = "oidc_issuer")]
     pub oidc_audience: Option<String>,
-    /// Take the name of the principal from this claim, which users must not be able to choose [default: sub]
+    /// Take the name of the principal from this claim, whose value users must not be able to choose [default: sub]
     #[arg(long, value_name = "CLAIM", requires = "oidc_issuer")]
     pub oidc_principal_claim: Option<String>,
     /// Take roles from this claim, which is a string or a list
@@ -191,7 +191,7 @@ pub enum TokensCommand {
 /// Arguments of `tokens create`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct TokenCreateArgs {
-    /// The principal that the token stands for; `local` is the user of this machine
+    /// The principal that the token represents; `local` is the user of this machine
     #[arg(long, value_name = "NAME")]
     pub principal: String,
     /// What the principal may do

@@ -110,7 +110,7 @@ fn told(taken_back: &[ChangeRecord], files: &BTreeSet<&str>, state: &AgentState)
         } else if has(|it| matches!(it, Change::ExecutionStarted { .. })) {
             "the last run changed nothing"
         } else if !files.is_empty() {
-            "only file changes to undo"
+            "only file changes were undone"
         } else {
             "nothing to undo"
         };
