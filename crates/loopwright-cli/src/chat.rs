@@ -491,7 +491,7 @@ impl ChatSession<'_> {
                 return Ok(true);
             }
             Ok(Rewound::FilesOnly) => {
-                console::tell("file changes undone; the conversation is unchanged")
+                console::tell("file changes undone; the conversation is unchanged");
             }
             Ok(Rewound::Not(reason)) => console::tell(reason),
             Ok(Rewound::Left(InputEvent::Signal(reason))) => return Err(exit_code(reason)),

@@ -136,7 +136,7 @@ impl Asked<'_> {
         console::tell(&format!("files changed since then: {}", names(changed)));
         loop {
             console::tell(
-                "also undo these changes? [y/N], or f to undo only the changes and keep the conversation",
+                "also undo these changes? [y/N], or f to undo the files but not the conversation",
             );
             match self.input.answer(self.signals.as_deref_mut()).await {
                 InputEvent::TextOrSecret(text) => match Undone::answered(&text) {
