@@ -65,7 +65,7 @@ fn not_isolated(definition: &AgentDefinition) -> Result<(), BuildError> {
         None => Ok(()),
         Some(AgentIsolation::Worktree) => Err(BuildError::capability(
             "isolation",
-            "`worktree` requires another agent that delegates to this one; alternatively, remove it and run the agent with `-C` in a worktree that you create",
+            "`worktree` requires another agent that delegates to this one; alternatively, remove `isolation` and run the agent with `-C` in a worktree that you create",
         )),
     }
 }

@@ -54,7 +54,10 @@ fn bash_describes_what_its_policy_allows() {
         }
     };
     let policy = || SandboxPolicy::in_dir("/srv");
-    check(policy(), "a sandbox: it writes only there and in /tmp, and has no network.");
+    check(
+        policy(),
+        "a sandbox: it can write only in the working directory and in /tmp, and has no network.",
+    );
     let hosts = ["crates.io", "registry.internal@10.0.0.5"].map(|host| host.parse().unwrap());
     check(
         policy().with_network(Network::Domains(hosts.into())),
@@ -63,10 +66,10 @@ fn bash_describes_what_its_policy_allows() {
     check(policy().with_network(Network::Host), "in /tmp, and has the network of this machine.");
     check(
         policy().write("/srv/out").write("/data"),
-        "only there, in `out`, in `/data` and in /tmp,",
+        "only in the working directory, in `out`, in `/data` and in /tmp,",
     );
-    check(policy().read_only(), "it writes only in /tmp, and has no network.");
-    check(policy().read_only().write("/srv/out"), "it writes only in `out` and in /tmp,");
+    check(policy().read_only(), "it can write only in /tmp, and has no network.");
+    check(policy().read_only().write("/srv/out"), "it can write only in `out` and in /tmp,");
     check(policy().with_backend(Backend::Host), "It is not confined:");
     check(policy().allow_weaker(Backend::Host), "in a sandbox if this machine has one:");
     // What is chosen later counts too.

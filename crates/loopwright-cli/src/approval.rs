@@ -163,7 +163,7 @@ async fn ask_about_cost(
             "" => continue,
             _ => {
                 input.add_draft(&text);
-                console::tell("answer with 1, 2 or 3; what you typed waits at the prompt");
+                console::tell("answer with 1, 2 or 3; your text is kept for the next prompt");
                 continue;
             }
         };

@@ -90,7 +90,7 @@ pub enum Command {
     /// Show each setting and its source
     #[command(subcommand)]
     Config(settings::ConfigCommand),
-    /// List all calls, in any session, that wait for a decision or an answer
+    /// List the calls that wait for a decision or an answer, in all sessions
     Approvals(sessions::ApprovalsArgs),
     /// Show, explain and check permission rules
     Policy(policy::PolicyArgs),

@@ -490,7 +490,9 @@ impl ChatSession<'_> {
                 console::tell(&told);
                 return Ok(true);
             }
-            Ok(Rewound::FilesOnly) => console::tell("files undone; the conversation is unchanged"),
+            Ok(Rewound::FilesOnly) => {
+                console::tell("file changes undone; the conversation is unchanged");
+            }
             Ok(Rewound::Not(reason)) => console::tell(reason),
             Ok(Rewound::Left(InputEvent::Signal(reason))) => return Err(exit_code(reason)),
             Ok(Rewound::Left(_)) => return Err(self.failed),

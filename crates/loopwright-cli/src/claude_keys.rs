@@ -126,7 +126,7 @@ fn refused(name: &str) -> Option<&'static str> {
         name.chars().all(is_part) && name.chars().next().is_some_and(|c| !c.is_ascii_digit())
     };
     if !is_name(name) {
-        return Some("it is not the name of a variable");
+        return Some("it is not a valid variable name");
     }
     if ["ANTHROPIC_", "CLAUDE_"].iter().any(|it| name.starts_with(it)) {
         return Some("it is a setting of another program");

@@ -295,7 +295,7 @@ impl Defined {
     pub(crate) fn tell_refused(&self) {
         let errors = self.agents.errors();
         for (_, error) in errors.iter().filter(|(path, _)| path.starts_with(&self.root)) {
-            console::warn(&format!("{error}; agents do not see it"));
+            console::warn(&format!("{error}; agents cannot use this definition"));
         }
     }
 

@@ -344,7 +344,9 @@ fn meaning_of_kind(kind: FailureKind) -> &'static str {
         FailureKind::Hook => "a hook failed",
         FailureKind::ContextCompile => "the context for the model could not be compiled",
         FailureKind::Driver => "the driver failed",
-        FailureKind::Journal => "the journal rejected a change, or lost the run",
+        FailureKind::Journal => {
+            "the journal rejected a change, was unavailable or lost its lease on the session"
+        }
         FailureKind::Panic => "a driver or a hook panicked",
         FailureKind::CrashLoop => "the same step was interrupted too often",
         _ => "anything else",

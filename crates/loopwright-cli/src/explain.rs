@@ -100,7 +100,7 @@ fn confined(driver: BackendChoice) -> &'static str {
 fn author(author: &Author) -> String {
     match (&author.name, &author.email) {
         (Some(name), Some(email)) => plain(Path::new(&format!("{name} <{email}>"))),
-        _ => "unset: git has no user name and email".to_owned(),
+        _ => "unset: git has no user name or email address".to_owned(),
     }
 }
 

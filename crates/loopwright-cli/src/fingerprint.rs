@@ -38,7 +38,7 @@ const READERS: [&str; 13] = [
 /// The files are too many for trust to cover.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{} contains too many files to trust: more than {} files or {} MiB, or folders nested more than {} deep; remove those that do not belong there",
+    "{} contains too many files to trust: more than {} files or {} MiB, or folders nested more than {} deep; remove files that do not belong there",
     plain(path),
     MAX_FILES,
     MAX_BYTES >> 20,
@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(told, TooManyFiles { path: root.path().join(".claude") });
         let name = plain(&root.path().join(".claude"));
         let text = "contains too many files to trust: more than 4000 files or 64 MiB, or folders nested more than 64 deep; \
-                    remove those that do not belong there";
+                    remove files that do not belong there";
         assert_eq!(told.to_string(), format!("{name} {text}"));
     }
 }

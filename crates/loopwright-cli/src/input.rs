@@ -357,7 +357,7 @@ impl LineEditor {
                     continue;
                 }
                 Err(error) => InputEvent::Broken(io::Error::other(format!(
-                    "the terminal cannot be used: {error}; `loopwright chat --plain` asks less of it"
+                    "the terminal cannot be used: {error}; run `loopwright chat --plain`, which needs no cursor control"
                 ))),
             };
         }
@@ -436,7 +436,7 @@ impl LineEditor {
     /// Puts pasted texts in the place of their words, and warns about those that are lost.
     fn opened(&self, text: &str) -> String {
         for word in self.pastes.unknown_texts(text) {
-            console::warn(&format!("{word} is sent as it is: it was pasted in another chat"));
+            console::warn(&format!("{word} is sent unchanged: it was pasted in another chat"));
         }
         self.pastes.open(text)
     }

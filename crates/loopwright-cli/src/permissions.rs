@@ -65,7 +65,9 @@ pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
     if untrusted > 0 {
         let reason = project.distrust();
         let ignored = count(untrusted, "permission setting");
-        console::warn(&format!("{reason}: {ignored} ignored; trust them with `loopwright trust`"));
+        console::warn(&format!(
+            "{reason}: {ignored} ignored; trust the project with `loopwright trust`"
+        ));
     }
 }
 

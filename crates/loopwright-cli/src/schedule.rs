@@ -60,7 +60,7 @@ async fn add(
     let scheduler: &dyn Scheduler = store.scheduler().ok_or_else(|| no_queue(NoQueue))?;
     let taken = || {
         usage(format!(
-            "schedule `{0}` exists; remove it with `loopwright jobs schedule remove {0}`",
+            "schedule `{0}` already exists; remove it with `loopwright jobs schedule remove {0}`",
             args.name
         ))
     };
@@ -124,5 +124,7 @@ async fn remove(cli: &Cli, args: &ScheduleRemoveArgs) -> Result<ExitCode, StartE
         return Ok(ExitCode::Done);
     }
     let name = &args.name;
-    Err(usage(format!("unknown schedule `{name}`; list them with `loopwright jobs schedule list`")))
+    Err(usage(format!(
+        "unknown schedule `{name}`; list schedules with `loopwright jobs schedule list`"
+    )))
 }

@@ -140,7 +140,7 @@ fn check_folders(roots: &WorkerRoots, base: &Path) -> Result<(), SessionsError> 
         return Ok(());
     }
     Err(SessionsError::Usage(format!(
-        "{} cannot hold session directories: it belongs to the system or is hidden; name another one with `--session-dirs`",
+        "{} cannot hold session directories: it belongs to the system or is hidden; name another directory with `--session-dirs`",
         base.display()
     )))
 }

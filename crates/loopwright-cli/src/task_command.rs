@@ -54,7 +54,7 @@ impl TaskCommand {
 
     /// Does what is asked, and returns what there is to show.
     pub(crate) fn run(self, tasks: &BackgroundTasks) -> String {
-        let unknown = |id| format!("unknown background task {id}; list them with /tasks");
+        let unknown = |id| format!("unknown background task {id}; list the tasks with /tasks");
         match self {
             Self::List => list(&tasks.list()),
             Self::Show(id) => match tasks.output(id) {
@@ -103,7 +103,7 @@ mod tests {
     fn tasks_that_do_not_exist_are_unknown() {
         let tasks = BackgroundTasks::default();
         assert_eq!(TaskCommand::List.run(&tasks), NONE);
-        let unknown = "unknown background task 7; list them with /tasks";
+        let unknown = "unknown background task 7; list the tasks with /tasks";
         assert_eq!(TaskCommand::Show(7).run(&tasks), unknown);
         assert_eq!(TaskCommand::Stop(7).run(&tasks), unknown);
     }

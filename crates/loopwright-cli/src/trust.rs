@@ -41,7 +41,7 @@ fn trusted(cli: &Cli, args: &TrustArgs) -> Result<ExitCode, PolicyError> {
         return Err(PolicyError::NotConfirmed);
     }
     if !args.yes && !console::is_agreed("trust all of this?") {
-        console::tell(&format!("nothing was changed: {shown} is as trusted as before"));
+        console::tell(&format!("nothing was changed, including the trust in {shown}"));
         return Ok(ExitCode::Done);
     }
     folders::update(&sources, &root, |it| it.trusted = Some(fingerprint))?;

@@ -136,7 +136,7 @@ fn check_options(args: &WorkerArgs, restate: &RestateSettings) -> Result<(), Ses
         return Ok(());
     };
     let url = sanitize_terminal(url.value.as_str());
-    let text = format!("Restate at {url} delivers jobs, so `{option}` has no meaning; {remedy}");
+    let text = format!("Restate at {url} delivers jobs, so `{option}` has no effect; {remedy}");
     Err(SessionsError::Usage(text))
 }
 

@@ -47,8 +47,8 @@ enum WorktreeError {
     )]
     NoCommit(PathBuf),
     #[error(
-        "it works in a git worktree of its own, and {0} leads to the repository {1}, which does not name {2} as one of its working trees: do the task yourself, or tell \
-         the user to start in a folder that `git worktree add` has made or, if the repository belongs to this folder alone, to run \
+        "it works in a git worktree of its own, and {0} leads to the repository {1}, which does not list {2} among its working trees: do the task yourself, or tell \
+         the user to start in a folder created by `git worktree add`, or, if the repository belongs to this folder alone, to run \
          `git config --file {1}/config core.worktree {2}`",
         tree.join(".git").display(), target.display(), tree.display()
     )]
@@ -322,8 +322,8 @@ impl IsolatedPlace for WorktreePlace {
     fn describe(&self) -> String {
         let (folder, branch) = (self.tree.workdir.display(), branch(&self.tree.name));
         format!(
-            "[You work in {folder}, a git worktree of your own on the branch {branch}. It has the files as they were last committed. Your tools reach \
-             nothing else, and no commits can be made in it: leave your changes in the files; they are collected from there.]"
+            "[You work in {folder}, a git worktree of your own on the branch {branch}. It contains the files as last committed. Your tools reach \
+             nothing outside it. You cannot make commits in it: leave your changes in the files, from which they are collected.]"
         )
     }
 

@@ -279,7 +279,7 @@ fn a_rewind_names_the_files_that_stay_and_undoes_them_if_that_is_asked_for() {
     let done = chat(&world, &server, &["--continue"], "/rewind 0 files\n/diff\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
     assert!(
-        done.stderr.contains("only file changes to undo; still at the end of step 0"),
+        done.stderr.contains("only file changes were undone; still at the end of step 0"),
         "{}",
         done.stderr
     );

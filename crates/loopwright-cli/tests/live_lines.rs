@@ -204,7 +204,7 @@ fn changes_of_files_are_undone_while_the_conversation_stays() {
         .typing("/help for help", "Write it")
         .typing("tokens in", "/turns")
         .typing("to take back", "1")
-        .typing("or f to undo only them", "f")
+        .typing("or f to undo the files", "f")
         .typing("the conversation is unchanged", "And?")
         .typing("tokens in", "/quit");
     done(terminal.run(&world, &[]));

@@ -193,9 +193,11 @@ fn background_commands_are_listed_followed_and_ended_while_the_agent_works() {
         .pressing("unknown background task 2", "/tasks\r")
         .typing("tokens in", "/quit");
     let seen = done(terminal.run(&chatting(&server), &[]));
-    for line in
-        ["begun", "task 1 is being stopped", "unknown background task 2; list them with /tasks"]
-    {
+    for line in [
+        "begun",
+        "task 1 is being stopped",
+        "unknown background task 2; list the tasks with /tasks",
+    ] {
         let count = seen.lines.iter().filter(|it| it.trim() == line).count();
         assert_eq!(count, 1, "{line}: {}", seen.text());
     }

@@ -281,7 +281,7 @@ fn a_program_that_the_users_git_names_is_not_changed() {
             ["run.sh", "sub/run.sh", "other.sh"].map(|it| world.path("project").join(it).exists());
         assert_eq!(left, [false, false, true], "{options:?} {done:?}");
         assert!(
-            done.stderr.contains("is run or read by git, according to its settings"),
+            done.stderr.contains("is run or read by git, according to git settings"),
             "{done:?}"
         );
     }

@@ -165,7 +165,7 @@ fn a_session_works_in_its_directory_unless_another_one_is_said() {
     fs::remove_dir(&other).unwrap();
     let done = place.run(&["-r", &id, "6?"]);
     assert_eq!(done.status, 2);
-    assert!(done.stderr.contains("cannot be used; name another one with `-C`"));
+    assert!(done.stderr.contains("cannot be used; name another directory with `-C`"));
 }
 
 #[test]
@@ -493,7 +493,7 @@ fn a_database_that_is_damaged_is_salvaged_by_the_doctor() {
     assert!(done.stderr.contains(remedy), "{}", done.stderr);
     let done = place.sessions(&["check", "--repair"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
-    let kept = "repaired: saved 1 of its sessions to a new file; the damaged one is kept as \
+    let kept = "repaired: saved 1 of its sessions to a new file; the damaged file is kept as \
                 `/.local/state/loopwright/sessions.db.damaged-1`";
     assert!(done.stderr.contains(kept), "{}", done.stderr);
     assert_eq!(said(&place.shown(&id)), ["1?", "one"]);

@@ -25,7 +25,7 @@ const MAX_SHOWN: usize = 600;
 pub(crate) const REJECTED: i32 = -1;
 
 /// Why a request outside of an agent's call is refused.
-pub(crate) const WITHOUT_MODEL: &str = "the server requests a response from a model, which is available only during tool calls of an agent";
+pub(crate) const WITHOUT_MODEL: &str = "the server requests a response from a model; models are available only during tool calls of an agent";
 
 /// A request of a server for the response of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

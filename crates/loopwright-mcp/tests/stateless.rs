@@ -63,7 +63,10 @@ async fn a_request_for_the_model_that_is_not_allowed_fails_the_call() {
     let wrong = told(&world.client("stateless_asks_model_wrongly"), OnQuestion::Wait).await;
     assert!(wrong.contains("sent an invalid model request: there are no messages"), "{wrong}");
     let by_hand = client.call_tool("echo", Map::new()).await.unwrap_err().to_string();
-    assert!(by_hand.contains("which is available only during tool calls of an agent"), "{by_hand}");
+    assert!(
+        by_hand.contains("models are available only during tool calls of an agent"),
+        "{by_hand}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

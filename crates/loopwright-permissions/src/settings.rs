@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
                         self.source.warn(
                             line,
                             "`permissions` is repeated below, so only the \
-                            deny and ask rules of this one apply",
+                            deny and ask rules here apply",
                         );
                     }
                     self.permissions(value, is_last);
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
                 self.source.warn(
                     line,
                     format!(
-                        "`{key}` is repeated below, so this one can only \
+                        "`{key}` is repeated below, so its value here can only \
                     restrict"
                     ),
                 );

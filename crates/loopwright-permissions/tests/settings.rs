@@ -220,8 +220,8 @@ fn the_first_of_two_equal_keys_only_tightens() {
     assert_eq!(
         warnings,
         [
-            "1: `permissions` is repeated below, so only the deny and ask rules of this one apply",
-            "2: `allow` is repeated below, so this one can only restrict",
+            "1: `permissions` is repeated below, so only the deny and ask rules here apply",
+            "2: `allow` is repeated below, so its value here can only restrict",
         ]
     );
 }

@@ -48,7 +48,7 @@ pub(crate) async fn probe(driver: &BackendSandbox) -> Result<Guarantees, Unavail
 #[cfg(target_os = "linux")]
 async fn probe_daemon(driver: &BackendSandbox) -> Result<Guarantees, Unavailable> {
     let Some(program) = driver.find()? else {
-        return Err(driver.unavailable("no program is known"));
+        return Err(driver.unavailable("the program of this backend is unknown"));
     };
     let answer = tokio::process::Command::new(program)
         .arg("version")

@@ -61,7 +61,7 @@ pub enum InvalidIssuer {
     )]
     Url(String),
     /// The audience is empty.
-    #[error("the audience is empty; name the one that tokens for this server have")]
+    #[error("the audience is empty; set it to the audience of the tokens for this server")]
     Audience,
 }
 

@@ -152,7 +152,7 @@ impl From<StoreError> for Problem {
             StoreError::Unsupported(reason) => Self::invalid(reason.to_string()),
             StoreError::Undelivered(error) => {
                 tracing::error!(%error, "job not delivered yet");
-                Self::unavailable("the job is recorded, and runs once its scheduler responds")
+                Self::unavailable("the job is recorded and will run when its scheduler responds")
             }
             error => {
                 tracing::error!(%error, "session store unavailable");

@@ -105,7 +105,7 @@ async fn a_file_whose_beginning_is_zero_is_read_all_the_same() {
     fs::write(&path, bytes).unwrap();
     let (found, lengths) = saved(&path).await;
     assert_eq!(lengths, [SAID; SESSIONS]);
-    let aside = format!("the damaged one is kept as `{}.damaged-1`", path.display());
+    let aside = format!("the damaged file is kept as `{}.damaged-1`", path.display());
     let repaired = format!("saved {SESSIONS} of its sessions to a new file; {aside}");
     assert_eq!(found[0].repaired.as_deref(), Some(&*repaired));
     assert_eq!(found.len(), 1);

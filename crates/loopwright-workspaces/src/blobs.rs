@@ -46,7 +46,7 @@ macro_rules! digest {
             fn from_str(text: &str) -> Result<Self, SnapshotError> {
                 let bytes = from_hex(text).and_then(|it| <[u8; 32]>::try_from(it).ok());
                 let bytes = bytes.filter(|_| !text.bytes().any(|it| it.is_ascii_uppercase()));
-                bytes.map(Self).ok_or_else(|| SnapshotError::invalid("a digest has 64 lower-case digits"))
+                bytes.map(Self).ok_or_else(|| SnapshotError::invalid("a digest has 64 lowercase hexadecimal digits"))
             }
         }
 

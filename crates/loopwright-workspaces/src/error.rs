@@ -19,7 +19,7 @@ pub enum SnapshotError {
         source: io::Error,
     },
     /// A file changed again and again while it was read.
-    #[error("`{}` changes while it is read; stop the program that writes it", path.display())]
+    #[error("`{}` changed while it was being read; stop the program that writes to it", path.display())]
     Changing {
         /// Its path in the folder.
         path: PathBuf,
@@ -59,7 +59,7 @@ pub enum SnapshotError {
     #[error("object `{0}` is damaged; restore another snapshot")]
     Damaged(String),
     /// Another process restores the same folder.
-    #[error("another process restores `{}`; wait until it has finished", .0.display())]
+    #[error("another process is restoring `{}`; wait until it has finished", .0.display())]
     Busy(PathBuf),
     /// The URL of the storage cannot be used.
     #[error("cannot use a storage URL with scheme `{scheme}`: {reason}")]

@@ -128,7 +128,7 @@ impl Manifest {
             check_path(path)?;
             let parent = path.parent().unwrap_or(Path::new(""));
             if folders.get(parent) != Some(&true) {
-                return Err(SnapshotError::invalid(format!("`{shown}` is in no listed folder")));
+                return Err(SnapshotError::invalid(format!("`{shown}` is not in a listed folder")));
             }
             let is_folder = matches!(entry.kind, EntryKind::Folder { .. });
             if folders.insert(path, is_folder).is_some() {
@@ -154,14 +154,15 @@ fn check_kind(entry: &Entry) -> Result<u64, SnapshotError> {
         EntryKind::File { mode, size, blobs } => {
             check_mode(*mode, path)?;
             if size.div_ceil(CHUNK as u64) != blobs.len() as u64 {
-                let reason = format!("`{}` has a size that its blobs do not have", path.display());
+                let reason =
+                    format!("`{}` has a size that does not match its blobs", path.display());
                 return Err(SnapshotError::invalid(reason));
             }
             Ok(*size)
         }
         EntryKind::Link { target } if stays_inside(path, target) => Ok(0),
         EntryKind::Link { .. } => {
-            let reason = format!("link `{}` leads out of the folder", path.display());
+            let reason = format!("link `{}` leads outside the folder", path.display());
             Err(SnapshotError::invalid(reason))
         }
     }
@@ -172,7 +173,7 @@ fn check_mode(mode: u32, path: &Path) -> Result<(), SnapshotError> {
     if mode & !0o777 == 0 {
         return Ok(());
     }
-    Err(SnapshotError::invalid(format!("`{}` has permissions {mode:o}", path.display())))
+    Err(SnapshotError::invalid(format!("`{}` has invalid permissions {mode:o}", path.display())))
 }
 
 fn check_path(path: &Path) -> Result<(), SnapshotError> {
@@ -180,7 +181,7 @@ fn check_path(path: &Path) -> Result<(), SnapshotError> {
     if bytes.len() <= MAX_PATH && bytes.split(|byte| *byte == b'/').all(is_name) {
         return Ok(());
     }
-    Err(SnapshotError::invalid(format!("`{}` is no path in the folder", path.display())))
+    Err(SnapshotError::invalid(format!("`{}` is not a path in the folder", path.display())))
 }
 
 fn is_name(name: &[u8]) -> bool {

@@ -65,7 +65,7 @@ async fn paths_out_of_the_folder_are_refused() {
         ["../out", "a/../../out", "/etc/out", "", ".", "..", "a//b", "./a", "a/", "a\0b", &long]
     {
         let refused = refusal(&[file(path, &[hex(b"x")], 1)]).await;
-        assert_eq!(refused, invalid(&format!("`{path}` is no path in the folder")));
+        assert_eq!(refused, invalid(&format!("`{path}` is not a path in the folder")));
     }
 }
 
@@ -81,14 +81,14 @@ async fn links_out_of_the_folder_are_refused() {
         ("l", ""),
     ] {
         let refused = refusal(&[folder("d"), link(path, target)]).await;
-        assert_eq!(refused, invalid(&format!("link `{path}` leads out of the folder")));
+        assert_eq!(refused, invalid(&format!("link `{path}` leads outside the folder")));
     }
 }
 
 #[tokio::test]
 async fn entries_in_links_files_and_unlisted_folders_are_refused() {
     let x = || [hex(b"x")];
-    let below = invalid("`p/f` is in no listed folder");
+    let below = invalid("`p/f` is not in a listed folder");
     assert_eq!(refusal(&[folder("d"), link("p", "d"), file("p/f", &x(), 1)]).await, below);
     assert_eq!(refusal(&[file("p", &x(), 1), file("p/f", &x(), 1)]).await, below);
     assert_eq!(refusal(&[file("p/f", &x(), 1)]).await, below);
@@ -106,10 +106,10 @@ async fn devices_special_permissions_and_unknown_fields_are_refused() {
     let more = refusal(&[entry(json!({ "folder": { "mode": 493, "owner": 0 } }))]).await;
     assert!(more.contains("unknown field `owner`"), "{more}");
     let set_user = refusal(&[entry(json!({ "folder": { "mode": 0o4755 } }))]).await;
-    assert_eq!(set_user, invalid("`p` has permissions 4755"));
+    assert_eq!(set_user, invalid("`p` has invalid permissions 4755"));
     let character =
         refusal(&[entry(json!({ "file": { "mode": 0o20600, "size": 0, "blobs": [] } }))]).await;
-    assert_eq!(character, invalid("`p` has permissions 20600"));
+    assert_eq!(character, invalid("`p` has invalid permissions 20600"));
     let time = json!({ "path": "p", "modified": [1, 1_000_000_000], "kind": { "folder": { "mode": 493 } } });
     assert_eq!(refusal(&[time]).await, invalid("`p` has an invalid time"));
 }
@@ -117,7 +117,7 @@ async fn devices_special_permissions_and_unknown_fields_are_refused() {
 #[tokio::test]
 async fn sizes_that_blobs_do_not_have_are_refused() {
     let blob = hex(b"x");
-    let size = invalid("`p` has a size that its blobs do not have");
+    let size = invalid("`p` has a size that does not match its blobs");
     assert_eq!(refusal(&[file("p", &[], 1)]).await, size);
     assert_eq!(refusal(&[file("p", std::slice::from_ref(&blob), 0)]).await, size);
     let other = refusal(&[file("p", std::slice::from_ref(&blob), 2)]).await;

@@ -9,7 +9,7 @@ use loopwright_sandbox::{
 /// Describes in one sentence what a policy lets commands do.
 pub(super) fn describe(policy: &SandboxPolicy) -> String {
     if policy.backend == BackendChoice::Only(Backend::Host) {
-        return "It is not confined: it has the permissions of the user of this machine."
+        return "It is not confined: it has the permissions of the user that runs this program."
             .to_owned();
     }
     let sandbox = match policy.backend {
@@ -26,7 +26,7 @@ pub(super) fn describe(policy: &SandboxPolicy) -> String {
         }
         Network::Host => "has the network of this machine".to_owned(),
     };
-    format!("{sandbox}: it writes only {}, and {network}.", places(policy))
+    format!("{sandbox}: it can write only {}, and {network}.", places(policy))
 }
 
 /// Names a host as the model writes it: without the address that the user may have given it.
@@ -38,7 +38,7 @@ fn named_host(domain: &AllowedDomain) -> String {
 /// Lists the places that may be written to.
 fn places(policy: &SandboxPolicy) -> String {
     let workdir = match policy.workdir_access {
-        WorkdirAccess::Writable => Some("there".to_owned()),
+        WorkdirAccess::Writable => Some("in the working directory".to_owned()),
         WorkdirAccess::ReadOnly => None,
     };
     let paths = policy.write_paths.iter().map(|path| named(path, &policy.workdir));

@@ -143,7 +143,7 @@ fn matcher(args: &GrepArgs) -> Result<RegexMatcher, FileError> {
         .dfa_size_limit(MAX_HEAP);
     builder.build(&args.pattern).map_err(|error| FileError::Pattern {
         pattern: args.pattern.clone(),
-        reason: format!("{error}; pass literal=true if it is plain text"),
+        reason: format!("{error}; pass literal=true if the pattern is plain text"),
     })
 }
 

@@ -247,8 +247,8 @@ impl Source<'_> {
             )),
             End::LongLine => notes.push(format!(
                 "[Line {number} is longer than the limit of {bytes} bytes, so only a part of it \
-                    is shown; the file has {whole} bytes. Use continue_from=\"{next}\" for more \
-                    of it, a larger max_bytes, or in a shell: dd if={} bs=1 skip={} \
+                    is shown; the file has {whole} bytes. To see more of the \
+                    line, use continue_from=\"{next}\" or a larger max_bytes, or run in a shell: dd if={} bs=1 skip={} \
                     count={PREVIEW}]",
                 quoted(&self.real),
                 page.byte

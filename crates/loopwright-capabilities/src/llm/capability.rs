@@ -153,8 +153,8 @@ impl Capability for UseLlm {
         let llm = self.selected();
         let models: Arc<dyn ModelProvider> = match (&self.asked, self.retry) {
             (Asked::Given(_), Some(_)) => {
-                let text = "`with_retry` applies only to models of providers; configure the \
-                    retries of the given model itself";
+                let text = "`with_retry` applies only to models of providers; configure \
+                    retries on the model that you pass";
                 return Err(BuildError::capability(self.name(), text));
             }
             (Asked::Given(given), None) => Arc::clone(&given.0),

@@ -56,7 +56,7 @@ impl Replay {
             Some(next) => {
                 let difference = next.identity.difference(identity).join(", ");
                 format!(
-                    "the recording has no response to this request; the next one differs in: {difference}"
+                    "the recording has no response to this request; the next recorded request differs in: {difference}"
                 )
             }
         };

@@ -146,7 +146,7 @@ fn a_request_that_was_not_recorded_fails_and_says_in_what_it_differs() {
     let state =
         run(&replay, AgentState::new().with_user_message("else").with_system_prompt("Hm."), 1);
     let ExecutionStatus::Failed(failure) = state.status() else { panic!("{:?}", state.status()) };
-    let text = "the recording has no response to this request; the next one differs in: system prompt, conversation";
+    let text = "the recording has no response to this request; the next recorded request differs in: system prompt, conversation";
     assert_eq!(failure.message(), text);
 }
 

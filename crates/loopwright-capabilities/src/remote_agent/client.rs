@@ -143,7 +143,7 @@ impl Reachable {
         match self {
             Self::Public if !is_public_address(address) => Some("is not a public address"),
             Self::Private if is_public_address(address) => {
-                Some("is a public address, which needs TLS")
+                Some("is public and therefore needs TLS")
             }
             _ => None,
         }

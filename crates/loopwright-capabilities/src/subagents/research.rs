@@ -55,8 +55,8 @@ impl Tool for ResearchSubagent {
 
     fn description(&self) -> &'static str {
         "Lets a sub-agent that can only read files investigate a question, and returns a summary \
-            of its findings. Use it for work that requires much reading, to keep that out of \
-            this conversation."
+            of its findings. Use it for work that requires a lot of reading, so that the \
+            text stays out of this conversation."
     }
 
     fn options(&self) -> ToolOptions {

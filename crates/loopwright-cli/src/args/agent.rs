@@ -38,7 +38,7 @@ pub struct AgentArgs {
     /// Set the system prompt; with --agent, append to the agent's prompt
     #[arg(long, value_name = "TEXT", alias = "append-system-prompt")]
     pub system_prompt: Option<String>,
-    /// Offer the model only these of the agent's tools, such as `Read,Grep,Bash`
+    /// Offer the model only these tools of the agent, such as `Read,Grep,Bash`
     #[arg(long, value_name = "NAME,…", value_parser = tool_list)]
     pub tools: Option<NameList>,
     /// Ignore AGENTS.md, CLAUDE.md and .claude/rules, both yours and the project's

@@ -71,7 +71,7 @@ pub struct WorkerArgs {
     /// Give running steps S seconds to finish after a stop signal
     #[arg(long, value_name = "S", default_value = "30", value_parser = parsed::<Duration>)]
     pub drain_timeout: Duration,
-    /// Run the jobs that Restate delivers, with its ingress at this address
+    /// Run the jobs that Restate delivers; its ingress has this address
     #[arg(long, value_name = "URL", value_parser = parsed::<BaseUrl>, conflicts_with_all = ["labels", "exit_when_idle"], help_heading = "Restate")]
     pub restate: Option<BaseUrl>,
     /// Share jobs with the workers of this Restate service [default: Loopwright]
@@ -80,7 +80,7 @@ pub struct WorkerArgs {
     /// Refuse requests that are not signed with this public key of Restate
     #[arg(long, value_name = "KEY", help_heading = "Restate")]
     pub restate_identity_key: Option<String>,
-    /// Accept the connections of Restate at this address
+    /// Accept connections from Restate at this address
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9080", help_heading = "Restate")]
     pub restate_listen: SocketAddr,
     /// Register this worker through the admin API of Restate at this address

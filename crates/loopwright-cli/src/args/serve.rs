@@ -48,7 +48,7 @@ pub struct ServeArgs {
     /// Accept the tokens in this file [default: tokens.json in ~/.local/state/loopwright]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tokens: Option<PathBuf>,
-    /// Create a directory for each session in this directory, and remove it with the session
+    /// In this directory, create a directory for each session, and remove it with the session
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub session_dirs: Option<PathBuf>,
     /// The limits of principals that have none of their own.
@@ -87,7 +87,7 @@ pub struct OidcArgs {
     /// Accept only tokens of the issuer that have this audience
     #[arg(long, value_name = "NAME", requires = "oidc_issuer")]
     pub oidc_audience: Option<String>,
-    /// Take the name of the principal from this claim, which users must not be able to choose [default: sub]
+    /// Take the name of the principal from this claim, whose value users must not be able to choose [default: sub]
     #[arg(long, value_name = "CLAIM", requires = "oidc_issuer")]
     pub oidc_principal_claim: Option<String>,
     /// Take roles from this claim, which is a string or a list
@@ -136,10 +136,10 @@ fn mapped_role(text: &str) -> Result<(String, RoleArg), String> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Limits of principals")]
 pub struct PrincipalLimitArgs {
-    /// Reject more than N requests of a principal per minute
+    /// Accept at most N requests per minute from a principal
     #[arg(long, value_name = "N")]
     pub rate: Option<NonZeroU32>,
-    /// Refuse another run of a principal while N are queued or running
+    /// Refuse another run of a principal while N of its runs are queued or running
     #[arg(long, value_name = "N")]
     pub max_runs: Option<NonZeroU32>,
     /// Refuse runs of a principal that has used N tokens in the current UTC day
@@ -191,7 +191,7 @@ pub enum TokensCommand {
 /// Arguments of `tokens create`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct TokenCreateArgs {
-    /// The principal that the token stands for; `local` is the user of this machine
+    /// The principal that the token represents; `local` is the user of this machine
     #[arg(long, value_name = "NAME")]
     pub principal: String,
     /// What the principal may do

@@ -22,7 +22,7 @@ pub struct SessionArgs {
     /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
     #[arg(long, value_name = "URL", value_parser = StoreParser)]
     pub store: Option<Text>,
-    /// Choose how to handle an interrupted call that may have taken effect [default: require-decision where the dialog can
+    /// Choose how to handle an interrupted call that may have taken effect [default: require-decision if a dialog can
     /// ask you, otherwise report-unknown]
     #[arg(long, value_name = "POLICY", value_enum)]
     pub on_interrupted: Option<OnInterruptedArg>,

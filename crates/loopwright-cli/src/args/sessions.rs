@@ -142,7 +142,7 @@ pub struct ShowArgs {
     /// The session.
     #[command(flatten)]
     pub id: IdArg,
-    /// Show all arguments and results of tool calls
+    /// Show the arguments and results of tool calls in full
     #[arg(long)]
     pub full: bool,
     /// Print one JSON object

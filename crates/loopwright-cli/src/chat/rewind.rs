@@ -110,7 +110,7 @@ fn told(taken_back: &[ChangeRecord], files: &BTreeSet<&str>, state: &AgentState)
         } else if has(|it| matches!(it, Change::ExecutionStarted { .. })) {
             "the last run changed nothing"
         } else if !files.is_empty() {
-            "only file changes to undo"
+            "only file changes were undone"
         } else {
             "nothing to undo"
         };
@@ -136,7 +136,7 @@ impl Asked<'_> {
         console::tell(&format!("files changed since then: {}", names(changed)));
         loop {
             console::tell(
-                "also undo these changes? [y/N], or f to undo only them and keep the conversation",
+                "also undo these changes? [y/N], or f to undo the files but not the conversation",
             );
             match self.input.answer(self.signals.as_deref_mut()).await {
                 InputEvent::TextOrSecret(text) => match Undone::answered(&text) {

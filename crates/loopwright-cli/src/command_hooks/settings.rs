@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
                             hook.timeout = timeout;
                             None
                         }
-                        _ => Some("is not a number of seconds; the usual timeout applies"),
+                        _ => Some("is not a number of seconds; the default timeout applies"),
                     }
                 }
                 "onFailure" => match of::<String>(value).as_deref() {

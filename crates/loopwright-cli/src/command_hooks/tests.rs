@@ -153,7 +153,7 @@ fn settings_of_a_hook_that_cannot_be_read_are_warnings_and_the_hook_runs() {
             "s.json:3: a matcher of `PreToolUse` is not a string; it matches every name",
             "s.json:3: `name` in a group of `PreToolUse` is ignored",
             "s.json:4: `if` of a hook of `PreToolUse` is not a rule; every call matches",
-            "s.json:3: `timeout` of a hook of `PreToolUse` is not a number of seconds; the usual timeout applies",
+            "s.json:3: `timeout` of a hook of `PreToolUse` is not a number of seconds; the default timeout applies",
             "s.json:4: `onFailure` of a hook of `PreToolUse` is not `block` or `continue`; a failure blocks",
             "s.json:4: `once` of a hook of `PreToolUse` is not `true` or `false`; the hook runs each time",
             "s.json:5: `async` of a hook of `PreToolUse` is ignored; the agent waits for the hook",

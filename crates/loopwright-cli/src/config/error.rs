@@ -137,7 +137,7 @@ pub enum ConfigError {
     },
     /// A provider has a name that no model can refer to.
     #[error(
-        "`{key}` in {path} is not a valid provider name: a provider name ends at the first `/` of a model name; rename it without slashes and spaces"
+        "`{key}` in {path} is not a valid provider name: it must be non-empty, without slashes and spaces, because a model is named `PROVIDER/NAME`; rename the provider"
     )]
     ProviderName {
         /// The key of the table.

@@ -69,8 +69,8 @@ pub(super) async fn log_in(
     console::tell(&format!("  {}", sanitize_terminal(login.url())));
     if io::stdin().is_terminal() {
         console::tell(
-            "if the browser runs on another machine, paste the address of its last \
-            page here:",
+            "if the browser runs on another machine, paste the address of the last \
+            page that it shows:",
         );
     }
     let redirected = tokio::select! {

@@ -146,7 +146,7 @@ pub enum SessionsError {
     },
     /// Its directory is gone.
     #[error(
-        "directory {1} of session {0} cannot be used; name another one with `-C`",
+        "directory {1} of session {0} cannot be used; name another directory with `-C`",
         short(id), path.display()
     )]
     Workdir {

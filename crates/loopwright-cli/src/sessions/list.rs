@@ -148,7 +148,7 @@ fn cursor(text: &str) -> Result<SessionCursor, SessionsError> {
     });
     parsed.ok_or_else(|| {
         SessionsError::Usage(format!(
-            "invalid cursor `{text}`; use the one at the end of the previous page"
+            "invalid cursor `{text}`; use the cursor at the end of the previous page"
         ))
     })
 }

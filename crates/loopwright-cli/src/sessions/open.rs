@@ -24,7 +24,7 @@ pub(super) async fn open(
     let host = host.filter(|it| it.starts_with("127.0.0.1:") || it.starts_with("localhost:"));
     let Some(host) = host else {
         let text = format!(
-            "`{}` is not the address of a server on this machine; pass one such as `--url http://127.0.0.1:8787`",
+            "`{}` is not the address of a server on this machine; pass an address, such as `--url http://127.0.0.1:8787`",
             sanitize_terminal(&args.url)
         );
         return Err(SessionsError::Usage(text));

@@ -83,7 +83,7 @@ fn tell_missing(salvaged: &Salvaged, missing: &str) {
     let lost: u64 = salvaged.gaps.iter().map(|it| it.end - it.start).sum();
     if lost > 0 {
         console::tell(&format!(
-            "{} of {} cannot be read; `loopwright sessions check --repair` keeps the records before the first damaged one",
+            "{} of {} cannot be read; `loopwright sessions check --repair` keeps the records before the first damaged record",
             count(lost, "change"),
             salvaged.header.length
         ));

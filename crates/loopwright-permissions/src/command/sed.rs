@@ -3,7 +3,7 @@
 use super::risk::{RISKY, Risks, UNKNOWN};
 use crate::shell::Word;
 
-const WRITES: &str = "the argument makes the program change its files";
+const WRITES: &str = "the argument makes sed change its input files";
 const SCRIPT: &str = "a sed script can run commands and write files";
 
 /// Reads the arguments of sed. A script that does not plainly only print and replace is a risk.

@@ -261,7 +261,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         let reason = match (part.opaque, self.outside(part).next()) {
             (Some(reason), _) => Reason::Unreadable(reason),
             _ if part.needs_whole => Reason::Unreadable(
-                "an assignment changes what the command does, and no rule names it",
+                "an assignment changes what the command does, and no rule names the assignment",
             ),
             (None, Some(risk)) => {
                 Reason::Unnamed { argument: shown(&risk.word), reason: risk.reason }

@@ -127,5 +127,5 @@ fn colon(text: &str) -> Option<Found> {
     let specifier = parse(text).ok()?.specifier?;
     let inside = specifier.strip_suffix(":*").unwrap_or(specifier);
     let is_inside = inside.contains(":* ") || inside.ends_with(":*");
-    is_inside.then(|| Found::new(LintKind::Dead, "`:*` is only special at the end; write ` *`"))
+    is_inside.then(|| Found::new(LintKind::Dead, "`:*` is special only at the end; write ` *`"))
 }

@@ -58,7 +58,7 @@ pub(super) fn path(pattern: &PathPattern, rule: &Rule, is_allowing: bool) -> Opt
     {
         return Some(Found::new(
             LintKind::Dead,
-            "paths start with `//`, `~/`, `/` or a name, not with a drive",
+            "paths start with `//`, `~/`, `/` or a name, not with a drive letter",
         ));
     }
     let is_rooted = text.starts_with("//") || text.starts_with('~');

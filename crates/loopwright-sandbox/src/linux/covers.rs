@@ -198,7 +198,7 @@ fn refusal(path: &Path, obstacle: &Obstacle) -> Refusal {
         Obstacle::Link => format!(
             "the protected path {path} is a symbolic link{}, which a command that writes directly to its folder could \
                 replace; put the file itself there, remove the path from the protected paths, or let changes be staged \
-                (`loopwright doctor sandbox` says why they are not)",
+                (`loopwright doctor sandbox` shows why changes are not staged)",
             target.map_or_else(String::new, |it| format!(" to {}", it.display()))
         ),
         Obstacle::Unknown(error) => format!(

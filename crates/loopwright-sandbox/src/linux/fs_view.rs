@@ -165,7 +165,7 @@ impl View {
             let real = existing("readable path", path)?;
             if real == Path::new("/") && builds_root(job.backend) {
                 return Err(Refusal::Policy(
-                    "a command cannot be given `/` to read: its root is built from the parts that it may see; name \
+                    "a command cannot have read access to `/`: its root is built from the parts that it may see; name \
                         the folders that it needs"
                         .to_owned(),
                 ));
@@ -240,8 +240,8 @@ fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy
     let policy = SandboxPolicy { hidden, ..policy.clone().with_protected_links_followed() };
     if policy.withheld(workdir) == Some(Withheld::Hidden) {
         return Err(Refusal::Policy(format!(
-            "commands cannot run in {}: `{}` is hidden from them; choose another folder, or remove it from the \
-                hidden paths (`sandbox.hide`, including the project's) and the denied files",
+            "commands cannot run in {}: `{}` is hidden from them; choose another folder, or remove the hidden \
+                path from `sandbox.hide` (including the project's) and from the denied files",
             workdir.display(),
             around(&policy.hidden, workdir).display()
         )));

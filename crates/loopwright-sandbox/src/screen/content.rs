@@ -7,7 +7,7 @@ use super::{EntryKind, FolderView, LOOKED_AT, Reason, named, obeyed};
 
 const LINTER: Reason = Reason::new(
     "would make pylint, mypy or flake8 run code when it starts (`init-hook`, plugins in files; other settings may \
-     change)",
+     be changed)",
 );
 
 /// Judges a file by its content. `None` means that it is data.

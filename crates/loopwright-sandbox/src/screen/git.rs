@@ -12,7 +12,7 @@ const RUNS: Reason = Reason::new("makes git run a program");
 const FINDS: Reason = Reason::new("makes git read files from elsewhere");
 const SETTINGS: Reason = Reason::new(
     "would change git settings that run programs or name paths (other settings may \
-        change)",
+        be changed)",
 );
 const WHOLE: Reason =
     Reason::new("would turn a folder that contains git settings or hooks into a repository");

@@ -53,7 +53,7 @@ pub(crate) enum KeysUnavailable {
     OtherIssuer(String),
     #[error("the address of the keys is invalid: {0}")]
     Address(String),
-    #[error("the keys could not be read a moment ago")]
+    #[error("the last attempt to read the keys failed a moment ago")]
     Paused,
 }
 

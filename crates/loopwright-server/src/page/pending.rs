@@ -173,7 +173,7 @@ fn keep(id: &str, header: &SessionHeader, rules: &[String]) -> Markup {
     html! {
         @if !rules.is_empty() {
             fieldset {
-                legend { "The decision holds" }
+                legend { "The decision applies" }
                 @for (value, label) in scopes {
                     label.choice {
                         input type="radio" name="keep" value=(value) checked[value.is_empty()];
@@ -181,7 +181,7 @@ fn keep(id: &str, header: &SessionHeader, rules: &[String]) -> Markup {
                     }
                 }
                 p id=(format!("{id}-rules")) {
-                    "The kept rules: "
+                    "The saved rules: "
                     @for rule in rules { code { (rule) } " " }
                 }
             }

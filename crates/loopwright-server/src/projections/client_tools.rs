@@ -158,7 +158,7 @@ pub(crate) async fn check_names(
     };
     match tools.names().find(|it| is_taken(it)) {
         Some(name) => Err(Problem::tool_name_taken(format!(
-            "the agent already has a tool `{name}`, or its definition denies one; rename the client's tool"
+            "the agent already has a tool `{name}`, or its definition denies a tool of this name; rename the client's tool"
         ))),
         None => Ok(()),
     }

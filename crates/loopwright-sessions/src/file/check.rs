@@ -188,7 +188,7 @@ impl Root {
         if let Err(StoreError::Corrupt { reason, .. }) = lease::read(id, &dir) {
             let repaired = if care == RepairMode::Repair {
                 lease::put_right(id, &dir)?;
-                Some(format!("ended the lease and kept the damaged `{LEASE}` next to the new one"))
+                Some(format!("ended the lease and kept the damaged `{LEASE}` next to the new file"))
             } else {
                 None
             };

@@ -79,7 +79,7 @@ impl SqliteStore {
         // They are not recovered, and those that were handled would be reported as missing.
         let _removed = Acknowledged::beside(path).remove_all(Counter::Messages);
         let repaired = format!(
-            "saved {count} of its sessions to a new file; the damaged one is kept as `{}`",
+            "saved {count} of its sessions to a new file; the damaged file is kept as `{}`",
             aside.display()
         );
         findings.insert(0, Finding { session: None, problem, repaired: Some(repaired) });

@@ -82,7 +82,7 @@ fn a_pattern_that_makes_no_sense_is_refused() {
     let home = world();
     let said = said(&Grep::in_dir(home.path()), json!({ "pattern": "a(" }));
     assert!(said.starts_with("error: invalid pattern `a(`: "), "{said}");
-    assert!(said.ends_with("; pass literal=true if it is plain text"), "{said}");
+    assert!(said.ends_with("; pass literal=true if the pattern is plain text"), "{said}");
 }
 
 #[test]
