@@ -15,6 +15,7 @@ mod change;
 mod contents;
 mod stage;
 mod modify;
+mod snapshot;
 mod sniff;
 mod media;
 mod continuation;
@@ -49,6 +50,7 @@ pub use self::{
     root::WorkspaceRoot,
     search::{SearchFiles, SearchFilesArgs},
     shown::Size,
+    snapshot::FileSnapshot,
     stage::Durability,
     tools::UseFileTools,
     write::{WriteFile, WriteFileArgs},

@@ -337,7 +337,7 @@ impl Setup {
     /// Returns what runs the hooks of the user, or `None` if there are none.
     pub(crate) fn hooks(&self) -> Option<HookSetup> {
         let (hooks, project) = self.permissions.hooks()?;
-        let (commands, workdir) = (self.commands(), self.workdir.path());
+        let (commands, workdir) = (self.commands(), &self.workdir);
         let permissions = self.permissions.shared().clone();
         Some(HookSetup::new(hooks.clone(), &commands, workdir, project, permissions))
     }

@@ -415,7 +415,7 @@ impl Defined {
         let permissions = rules.permissions().clone();
         registry.register_with_config(HOOKS, move |config| {
             let (hooks, permissions) = (hooks.configured(config)?, permissions.clone());
-            let setup = HookSetup::new(hooks, &of_hooks, root.path(), &project, permissions);
+            let setup = HookSetup::new(hooks, &of_hooks, &root, &project, permissions);
             Ok(UseCommandHooks(Some(setup)))
         });
         // Every agent of the program has these tools, so that naming them must not change what they may

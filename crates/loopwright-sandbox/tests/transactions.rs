@@ -129,7 +129,8 @@ async fn a_command_undone_leaves_five_hundred_files_byte_for_byte() {
     assert_eq!(applied.conflicts, []);
     assert_ne!(snapshot(&world), before);
     let undone = undo(&applied.record.unwrap()).unwrap();
-    assert_eq!(undone.iter().filter(|it| !matches!(it, Undone::Restored(_))).count(), 0);
+    let is_undone = |it: &Undone| matches!(it, Undone::Restored(_) | Undone::Removed(_));
+    assert!(undone.iter().all(is_undone), "{undone:?}");
     assert_eq!(snapshot(&world), before);
     assert_eq!(held(&world), 0);
 }
@@ -157,6 +158,41 @@ async fn undoing_leaves_what_was_changed_since() {
     );
     let now = ["added", "edited", "other", "removed"].map(|name| world.read(name));
     assert_eq!(now, ["three", "three", "one", "three"]);
+}
+
+#[tokio::test]
+async fn what_already_is_as_before_is_unchanged_when_it_is_undone() {
+    let world = World::new();
+    world.file("edited", "one");
+    world.file("removed", "one");
+    std::os::unix::fs::symlink("edited", world.path("link")).unwrap();
+    let applied =
+        applied(&world, "for f in edited added; do echo two > $f; done; rm removed link").await;
+    world.file("edited", "one");
+    world.file("removed", "one");
+    std::os::unix::fs::symlink("edited", world.path("link")).unwrap();
+    fs::remove_file(world.path("added")).unwrap();
+    let before = snapshot(&world);
+    let undone = undo(&applied.record.unwrap()).unwrap();
+    let unchanged = ["added", "edited", "link", "removed"];
+    assert_eq!(undone, unchanged.map(|it| Undone::Unchanged(it.into())));
+    assert_eq!(snapshot(&world), before);
+}
+
+#[tokio::test]
+async fn what_a_command_added_is_removed_and_the_mode_of_a_folder_is_restored() {
+    let world = World::new();
+    world.file("s/file", "one");
+    let before = snapshot(&world);
+    let applied = applied(&world, "chmod 700 s; echo two > added; mkdir -p new/deep").await;
+    let undone = undo(&applied.record.unwrap()).unwrap();
+    let expected = [
+        Undone::Restored("s".into()),
+        Undone::Removed("added".into()),
+        Undone::Removed("new".into()),
+    ];
+    assert_eq!(undone, expected);
+    assert_eq!(snapshot(&world), before);
 }
 
 #[tokio::test]

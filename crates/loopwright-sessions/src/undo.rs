@@ -22,23 +22,20 @@ enum FileNote<C> {
     Changed { at: Seq, change: C },
     /// A command is about to change these paths. What they were is kept in a folder of this machine.
     Command { at: Seq, kept: PathBuf, paths: Vec<String> },
-    /// The session is about to go back to this number of changes. With `kept`, the files stay as they are.
-    Rewound {
-        at: Seq,
-        #[serde(default)]
-        kept: bool,
-    },
+    /// What these notes record was undone, when the session had this number of changes.
+    Undone { at: Seq, notes: Vec<u64> },
+    /// The session is about to go back to this number of changes.
+    Rewound { at: Seq },
 }
 
 /// Notes that a session goes back. What was done to files after that place is no longer part of its past if it was
-/// undone; if the files were kept, it counts as done at that place, so that a later rewind can undo it.
+/// undone; otherwise it counts as done at that place, so that a later rewind can undo it.
 pub(crate) async fn note_rewind(
     store: &dyn SessionStore,
     id: &SessionId,
     at: Seq,
-    kept: bool,
 ) -> Result<(), StoreError> {
-    let note = encode(id, &FileNote::<()>::Rewound { at, kept })?;
+    let note = encode(id, &FileNote::<()>::Rewound { at })?;
     store.append_log(id, SessionLog::Files, &[note.into()], None).await.map(drop)
 }
 

@@ -53,7 +53,7 @@ async fn a_rewind_undoes_what_came_after_the_step() {
     let (session, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
     assert_eq!(session.state().total_steps(), 2);
     let told: Vec<_> = undone.iter().map(|(path, came)| (&**path, came)).collect();
-    assert_eq!(told, [("a", &UndoOutcome::Restored), ("b", &UndoOutcome::Restored)]);
+    assert_eq!(told, [("a", &UndoOutcome::Restored), ("b", &UndoOutcome::Removed)]);
     assert_eq!((read(at, "a"), read(at, "b")), (Some("2".into()), None));
     // What was undone is undone once.
     let (_, undone) = runtime.rewind_files(&id("a"), 0, &root).await.unwrap();
@@ -69,15 +69,18 @@ async fn files_are_undone_while_the_conversation_stays() {
     let before = runtime.session(&id("a")).await.unwrap().state().total_steps();
     let undone = runtime.undo_files(&id("a"), 2, &root).await.unwrap();
     let told: Vec<_> = undone.iter().map(|(path, came)| (&**path, came)).collect();
-    assert_eq!(told, [("a", &UndoOutcome::Restored), ("b", &UndoOutcome::Restored)]);
+    assert_eq!(told, [("a", &UndoOutcome::Restored), ("b", &UndoOutcome::Removed)]);
     assert_eq!((read(at, "a"), read(at, "b")), (Some("2".into()), None));
     let session = runtime.session(&id("a")).await.unwrap();
     assert_eq!(session.state().total_steps(), before);
+    // What is undone is no change any more, and every call is still known to have been recorded.
+    assert_eq!(runtime.recorded_files(&id("a"), 0).await.unwrap(), ["a", "a"]);
+    assert_eq!(runtime.original_files(&id("a"), 2, 9).await.unwrap(), [].into());
+    assert_eq!(runtime.unrecorded_files(&id("a"), 0).await.unwrap(), []);
     // A later rewind undoes the rest.
     let (_, undone) = runtime.rewind_files(&id("a"), 0, &root).await.unwrap();
     let came: Vec<_> = undone.iter().map(|(_, came)| came).collect();
-    let (unchanged, restored) = (&UndoOutcome::Unchanged, &UndoOutcome::Restored);
-    assert_eq!(came, [unchanged, unchanged, restored, restored]);
+    assert_eq!(came, [&UndoOutcome::Restored, &UndoOutcome::Removed]);
     assert_eq!(read(at, "a"), None);
 }
 
@@ -89,8 +92,40 @@ async fn a_file_that_has_changed_since_is_left_as_it_is() {
     fs::write(at.join("a"), "mine").unwrap();
     let (_, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
     let came: Vec<_> = undone.iter().map(|(_, came)| came).collect();
-    assert_eq!(came, [&UndoOutcome::Conflict, &UndoOutcome::Restored]);
+    assert_eq!(came, [&UndoOutcome::Conflict, &UndoOutcome::Removed]);
     assert_eq!((read(at, "a"), read(at, "b")), (Some("mine".into()), None));
+}
+
+#[tokio::test]
+async fn a_change_that_could_not_be_undone_is_undone_by_a_later_rewind() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let (runtime, root) = written(at).await;
+    fs::write(at.join("a"), "mine").unwrap();
+    runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
+    assert_eq!(runtime.recorded_files(&id("a"), 2).await.unwrap(), ["a"]);
+    fs::write(at.join("a"), "3").unwrap();
+    let (_, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
+    assert_eq!(undone, [("a".to_owned(), UndoOutcome::Restored)]);
+    assert_eq!(read(at, "a"), Some("2".into()));
+    assert_eq!(runtime.recorded_files(&id("a"), 2).await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_file_that_already_is_as_before_all_changes_is_no_conflict() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let (runtime, root) = written(at).await;
+    fs::remove_file(at.join("a")).unwrap();
+    let (_, undone) = runtime.rewind_files(&id("a"), 0, &root).await.unwrap();
+    let expected = [
+        ("a".to_owned(), UndoOutcome::Unchanged),
+        ("b".to_owned(), UndoOutcome::Removed),
+        ("a".to_owned(), UndoOutcome::Unchanged),
+        ("a".to_owned(), UndoOutcome::Unchanged),
+    ];
+    assert_eq!(undone, expected);
+    assert_eq!(runtime.recorded_files(&id("a"), 0).await.unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -102,7 +137,9 @@ async fn changes_that_a_rewind_left_in_the_files_are_undone_by_a_later_one() {
     assert_eq!((read(at, "a"), read(at, "b")), (Some("3".into()), Some("1".into())));
     assert_eq!(runtime.recorded_files(&id("a"), 1).await.unwrap(), ["a", "b", "a"]);
     let undone = runtime.undo_files(&id("a"), 1, &root).await.unwrap();
-    assert!(undone.iter().all(|(_, came)| *came == UndoOutcome::Restored), "{undone:?}");
+    let came: Vec<_> = undone.iter().map(|(_, came)| came).collect();
+    let (restored, removed) = (&UndoOutcome::Restored, &UndoOutcome::Removed);
+    assert_eq!(came, [restored, removed, restored]);
     assert_eq!((read(at, "a"), read(at, "b")), (Some("1".into()), None));
 }
 
@@ -135,7 +172,7 @@ async fn a_path_that_is_no_file_any_more_is_left_and_the_rest_is_undone() {
     fs::create_dir(at.join("a")).unwrap();
     let (session, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
     let came: Vec<_> = undone.iter().map(|(_, came)| came).collect();
-    assert_eq!(came, [&UndoOutcome::Conflict, &UndoOutcome::Restored]);
+    assert_eq!(came, [&UndoOutcome::Conflict, &UndoOutcome::Removed]);
     assert_eq!((session.state().total_steps(), read(at, "b")), (2, None));
 }
 

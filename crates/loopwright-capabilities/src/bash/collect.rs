@@ -191,8 +191,12 @@ impl fmt::Debug for Collect {
 /// The outcome of undoing the change of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// The path was restored.
+    /// What was at the path before was put back.
     AsBefore(String),
+    /// The path was removed: nothing was there before.
+    Removed(String),
+    /// The path already was as before.
+    Unchanged(String),
     /// The path has been changed since then, and was kept.
     ChangedSince(String),
 }
@@ -212,6 +216,8 @@ pub fn undo_command(kept: &Path, root: &Path) -> Result<Vec<Restored>, Transacti
         .into_iter()
         .filter_map(|it| match it {
             Undone::Restored(path) => Some(Restored::AsBefore(shown(path))),
+            Undone::Removed(path) => Some(Restored::Removed(shown(path))),
+            Undone::Unchanged(path) => Some(Restored::Unchanged(shown(path))),
             Undone::Conflict(path) => Some(Restored::ChangedSince(shown(path))),
             _ => None,
         })

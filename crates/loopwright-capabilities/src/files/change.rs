@@ -133,6 +133,8 @@ impl FileJournal for JournalElsewhere {
 pub enum UndoOutcome {
     /// The file was restored.
     Restored,
+    /// The file was removed: it did not exist before the change.
+    Removed,
     /// The change was never made, or was already undone.
     Unchanged,
     /// The file has changed since then, and was kept.
@@ -184,20 +186,28 @@ impl FileChange {
         let current = stage::look(root, &self.path)?;
         let found = current.content.as_deref().map(sha256);
         let was = self.before.as_ref().map(|it| &it.sha256);
-        if found.as_ref() == was {
+        let made = self.after.as_ref().map(|it| &it.sha256);
+        let is_of_attributes = was.is_some() && was == made;
+        let is_as_made = || match (&self.after, current.version()) {
+            (Some(after), Some(now)) => after.mode == now.mode,
+            _ => false,
+        };
+        if found.as_ref() == was && !(is_of_attributes && is_as_made()) {
             return Ok(UndoOutcome::Unchanged);
         }
-        let made = self.after.as_ref().map(|it| &it.sha256);
         if found.as_ref() != made || before.map(sha256).as_ref() != was {
             return Ok(UndoOutcome::Conflict);
         }
         match (before, &self.before) {
             (Some(content), Some(version)) => {
                 current.restore(content, version.mode, version.modified())?;
+                Ok(UndoOutcome::Restored)
             }
-            _ => current.remove()?,
+            _ => {
+                current.remove()?;
+                Ok(UndoOutcome::Removed)
+            }
         }
-        Ok(UndoOutcome::Restored)
     }
 
     /// Returns the root in which the change was made: that of the innermost folder, if it is in the directory of the root.

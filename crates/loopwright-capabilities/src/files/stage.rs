@@ -163,8 +163,21 @@ impl Current<'_> {
         Ok(change)
     }
 
+    /// Records that another program has changed the file, which was this before.
+    pub(super) fn record_since(
+        &self,
+        before: Option<FileVersion>,
+        content: Option<&[u8]>,
+    ) -> Result<FileChange, FileError> {
+        let after = self.version().map(|version| FileVersion { modified: None, ..version });
+        let path = shown::path(&self.place.path());
+        let change = FileChange { path, from: None, before, after, folders: added([self]) };
+        self.record(&change, content)?;
+        Ok(change)
+    }
+
     /// Returns what the file is. Returns `None` if it does not exist.
-    fn version(&self) -> Option<FileVersion> {
+    pub(super) fn version(&self) -> Option<FileVersion> {
         let (metadata, content) = self.metadata.as_ref().zip(self.content.as_ref())?;
         Some(FileVersion::found(content, metadata))
     }

@@ -35,8 +35,11 @@ pub(super) async fn diff(
 
 /// Returns the lines about one file: none if it is unchanged.
 fn file(workdir: &WorkspaceRoot, path: &str, original: &OriginalFile) -> Vec<String> {
-    let now = match workdir.read_text(path, LARGEST) {
-        Ok(Some(text)) => Now::Text(text),
+    let now = match workdir.read_bytes(path, LARGEST) {
+        Ok(Some(bytes)) if matches!(original, OriginalFile::Content(was) if *was == bytes) => {
+            return Vec::new();
+        }
+        Ok(Some(bytes)) => String::from_utf8(bytes).map_or(Now::Other, Now::Text),
         Err(FileError::Missing(_)) => Now::Absent,
         Ok(None) | Err(_) => Now::Other,
     };
@@ -44,6 +47,7 @@ fn file(workdir: &WorkspaceRoot, path: &str, original: &OriginalFile) -> Vec<Str
     let before = match original {
         OriginalFile::Absent => Some(String::new()),
         OriginalFile::Content(bytes) => String::from_utf8(bytes.clone()).ok(),
+        OriginalFile::MovedFrom(_) if matches!(now, Now::Absent) => return Vec::new(),
         OriginalFile::MovedFrom(from) => {
             return vec![format!("{shown}: moved from {}", sanitize_terminal(from))];
         }
@@ -61,7 +65,6 @@ fn file(workdir: &WorkspaceRoot, path: &str, original: &OriginalFile) -> Vec<Str
         Now::Other => None,
     };
     match before.zip(after) {
-        Some((before, after)) if before == after && word == "changed" => Vec::new(),
         Some((before, after)) => {
             let mut lines = vec![format!("{shown}: {word}")];
             let diff = content_diff(&before, &after, columns().saturating_sub(2), LINES);

@@ -71,16 +71,12 @@ pub(super) async fn rewind(
     };
     let root = conversation.setup.workdir.clone();
     if undone == Undone::FilesOnly {
-        for (path, came) in &runtime.undo_files(id, to, &root).await? {
-            tell_undone(path, came);
-        }
+        tell_undone(&runtime.undo_files(id, to, &root).await?);
         return Ok(Rewound::FilesOnly);
     }
     let session = if undone == Undone::Both {
         let (session, undone) = runtime.rewind_files(id, to, &root).await?;
-        for (path, came) in &undone {
-            tell_undone(path, came);
-        }
+        tell_undone(&undone);
         session
     } else {
         let session = runtime.rewind(id, to).await?;

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use loopwright_agent::{BuildError, Capability, Configurator};
+use loopwright_capabilities::files::{FileSnapshot, WorkspaceRoot};
 use loopwright_capabilities::permissions::Permissions;
 use loopwright_capabilities::skills::active_skills;
 use loopwright_core::messages::{Message, Part, Role, ToolCall, Turn, TurnBody};
 use loopwright_core::{
-    AgentState, ApprovalRequest, Arguments, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints,
-    StateEdit, StopDecision, StopSignal, ToolDecision, ToolOutcome,
+    AgentState, ApprovalRequest, Arguments, BoxError, ChangedFile, Flow, Hook, HookCx, HookPoint,
+    HookPoints, StateEdit, StopDecision, StopSignal, ToolDecision, ToolOutcome,
 };
 use loopwright_permissions::{Mode, foreign_name};
 use loopwright_sandbox::{Command, Sandbox, SandboxPolicy, Stdin, auto_select};
@@ -39,6 +40,8 @@ pub(crate) struct HookSetup {
     pub(crate) hooks: CommandHooks,
     pub(crate) sandbox: Arc<dyn Sandbox>,
     pub(crate) policy: SandboxPolicy,
+    /// The files of the agent, which record what hooks change.
+    pub(crate) files: WorkspaceRoot,
     pub(crate) permissions: Permissions,
     /// The root of the project.
     pub(crate) project: PathBuf,
@@ -147,6 +150,18 @@ impl Runner {
         self.0.run(event, names, input, &self.0.session(state), concerns).await
     }
 
+    /// Returns `true` if hooks run after a call.
+    fn has_hooks(
+        &self,
+        names: &[&str],
+        state: &AgentState,
+        concerns: impl Fn(&super::CommandHook) -> bool,
+    ) -> bool {
+        let active = active_skills(state);
+        let mut hooks = self.0.hooks.at(HookEvent::PostToolUse, names);
+        hooks.any(|(_, hook)| hook.is_in_force(&active) && concerns(hook))
+    }
+
     fn stop(reason: String) -> StopSignal {
         StopSignal::requested(NAME, reason)
     }
@@ -158,11 +173,11 @@ impl HookSetup {
     pub(crate) fn new(
         hooks: CommandHooks,
         commands: &Commands,
-        workdir: &Path,
+        workdir: &WorkspaceRoot,
         project: &Path,
         permissions: Permissions,
     ) -> Self {
-        let policy = commands.extend(SandboxPolicy::in_dir(workdir));
+        let policy = commands.extend(SandboxPolicy::in_dir(workdir.path()));
         // Most hooks are scripts in these folders.
         let folders = [Some(project.to_path_buf()), commands.own_hooks()];
         let folders = folders.into_iter().flatten().filter(|folder| folder.is_dir());
@@ -172,6 +187,7 @@ impl HookSetup {
             hooks,
             sandbox: auto_select(),
             policy,
+            files: workdir.clone(),
             permissions,
             project: project.to_path_buf(),
             home: commands.home.clone(),
@@ -245,6 +261,22 @@ impl HookSetup {
             (self.tell)(&format!("{}: {message}", event.name()));
         }
         said
+    }
+
+    /// Reads the files that a call has changed before hooks change them, too.
+    async fn snapshot(&self, files: &[ChangedFile]) -> Option<FileSnapshot> {
+        let paths: Vec<String> = files.iter().map(|it| it.path.clone()).collect();
+        let root = self.files.clone();
+        let read = move || root.snapshot(paths.iter().map(String::as_str));
+        tokio::task::spawn_blocking(read).await.ok()
+    }
+
+    /// Records what hooks made of these files, so that undoing the call undoes it as well.
+    async fn record_changes(&self, before: FileSnapshot) {
+        let recorded = tokio::task::spawn_blocking(move || before.record_changes()).await;
+        if let Ok(Err(error)) = recorded {
+            (self.tell)(&format!("changes by hooks cannot be undone: {error}"));
+        }
     }
 
     /// Replaces `~` with the user's home in the paths of hooks: in the sandbox, `~` is another folder.
@@ -442,10 +474,19 @@ impl Hook for Runner {
         let places = self.0.places();
         let concerns = |hook: &super::CommandHook| hook.concerns(&call.name, &arguments, places);
         let mut stop = None;
+        let files = output.files.known();
+        let before = if files.is_empty() || !self.has_hooks(&names, state, concerns) {
+            None
+        } else {
+            self.0.snapshot(files).await
+        };
         let mut said = vec![
             self.run_for(HookEvent::PostToolUse, &names, input.clone(), (state, cx), concerns)
                 .await,
         ];
+        if let Some(before) = before {
+            self.0.record_changes(before).await;
+        }
         if names[0] == "Task" {
             said.push(self.run(HookEvent::SubagentStop, &[""], input, (state, cx)).await);
         }

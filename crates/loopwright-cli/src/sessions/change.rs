@@ -58,9 +58,7 @@ pub(super) async fn rewind(
             source,
         })?;
         let (session, undone) = runtime.rewind_files(&header.id, args.step, &root).await?;
-        for (path, came) in &undone {
-            tell_undone(path, came);
-        }
+        tell_undone(&undone);
         if undone.is_empty() {
             console::tell("no file changes to undo");
         }
@@ -96,15 +94,34 @@ pub(crate) fn tell_unrecorded(header: &SessionHeader, unrecorded: &[FileCall]) {
     console::tell(&reason);
 }
 
-/// Says what became of a file whose change was to be undone.
-pub(crate) fn tell_undone(path: &str, came: &UndoOutcome) {
-    let path = sanitize_terminal(path);
-    match came {
-        UndoOutcome::Restored => console::tell(&format!("{path} restored")),
-        UndoOutcome::Unchanged => {}
-        UndoOutcome::Conflict => {
-            console::warn(&format!("{path} was not restored: it has changed since"));
+/// Says what became of files whose changes were to be undone, each once.
+pub(crate) fn tell_undone(undone: &[(String, UndoOutcome)]) {
+    let mut told: Vec<(&str, &UndoOutcome)> = Vec::new();
+    for (path, came) in undone {
+        match told.iter_mut().find(|(known, _)| known == path) {
+            // The earlier changes are undone last.
+            Some((_, last)) if **last != UndoOutcome::Conflict => {
+                if *came != UndoOutcome::Unchanged {
+                    *last = came;
+                }
+            }
+            Some(_) => {}
+            None => told.push((path, came)),
         }
+    }
+    for (path, came) in &told {
+        let path = sanitize_terminal(path);
+        match came {
+            UndoOutcome::Restored => console::tell(&format!("{path} restored")),
+            UndoOutcome::Removed => console::tell(&format!("{path} removed")),
+            UndoOutcome::Unchanged => {}
+            UndoOutcome::Conflict => {
+                console::warn(&format!("{path} was not restored: it has changed since"));
+            }
+        }
+    }
+    if !told.is_empty() && told.iter().all(|(_, came)| **came == UndoOutcome::Unchanged) {
+        console::tell("the files are already as they were");
     }
 }
 

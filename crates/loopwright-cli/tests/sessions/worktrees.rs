@@ -129,12 +129,12 @@ fn a_rewind_and_diff_name_what_a_command_changed_in_a_worktree_with_its_path() {
     }
     let done = place.sessions(&["rewind", "--files", id, "0"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
-    let mut told: Vec<&str> =
-        done.stderr.lines().filter(|line| line.ends_with(" restored")).collect();
+    let is_told = |line: &&str| line.ends_with(" restored") || line.ends_with(" removed");
+    let mut told: Vec<&str> = done.stderr.lines().filter(is_told).collect();
     told.sort_unstable();
     let shown = tree.strip_prefix(place.world.path("")).unwrap();
-    let restored = |name: &str| format!("/{} restored", shown.join(name).display());
-    assert_eq!(told, [restored("a.txt"), restored("made.txt")]);
+    let line = |name: &str, came: &str| format!("/{} {came}", shown.join(name).display());
+    assert_eq!(told, [line("a.txt", "restored"), line("made.txt", "removed")]);
     assert_eq!(read(tree.join("a.txt")), "one\ntwo\n");
 }
 

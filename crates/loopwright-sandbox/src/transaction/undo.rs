@@ -1,12 +1,13 @@
 //! Undo of applied changes.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader};
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, RenameFlags, renameat, renameat_with, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, renameat, renameat_with, unlinkat};
 
 use super::error::TransactionError;
 use super::place::{self, Place};
@@ -17,8 +18,12 @@ use super::{apply, forget};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Undone {
-    /// The path was restored.
+    /// What was at the path before was put back.
     Restored(PathBuf),
+    /// The path was removed: nothing was there before.
+    Removed(PathBuf),
+    /// The path already was as before.
+    Unchanged(PathBuf),
     /// The path has been changed since then, and was kept.
     Conflict(PathBuf),
 }
@@ -90,6 +95,27 @@ pub fn originals(record: &Path) -> Result<Vec<(PathBuf, Before)>, TransactionErr
     Ok(originals)
 }
 
+/// What became of one path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Came {
+    Restored,
+    Removed,
+    Unchanged,
+    Conflict,
+}
+
+impl Came {
+    fn of(self, path: &Path) -> Undone {
+        let path = path.to_path_buf();
+        match self {
+            Self::Restored => Undone::Restored(path),
+            Self::Removed => Undone::Removed(path),
+            Self::Unchanged => Undone::Unchanged(path),
+            Self::Conflict => Undone::Conflict(path),
+        }
+    }
+}
+
 /// Undoes every step, the last one first, and then what their folders became.
 fn undo_steps(
     plan: &Plan,
@@ -105,26 +131,37 @@ fn undo_steps(
             Step::Add { is, parts, .. } => take_away(root, path, *is, parts),
         };
         match came {
-            Ok(true) => undone.push(Undone::Restored(path.into())),
-            Ok(false) => undone.push(Undone::Conflict(path.into())),
-            Err(error) if apply::is_refused(&error) => undone.push(Undone::Conflict(path.into())),
+            Ok(came) => undone.push(came.of(path)),
+            Err(error) if apply::is_refused(&error) => undone.push(Came::Conflict.of(path)),
             Err(error) => return Err(TransactionError::at(&plan.root.join(path))(error)),
         }
     }
     for Attributes { path, before, after } in plan.folders.iter().rev() {
-        apply::set(root, path, *after, *before).ok();
+        let mode = place::open(root, path)
+            .and_then(|folder| rustix::fs::fstat(folder).map_err(Into::into));
+        let mode = mode.map(|status| status.st_mode & 0o7777);
+        let is_set = apply::set(root, path, *after, *before).is_ok();
+        // Other changes of a folder come with those of what is in it.
+        if before.mode != after.mode && path != Path::new("") {
+            let came = match mode {
+                Ok(mode) if mode == before.mode => Came::Unchanged,
+                Ok(mode) if is_set && mode == after.mode => Came::Restored,
+                _ => Came::Conflict,
+            };
+            undone.push(came.of(path));
+        }
     }
     Ok(undone)
 }
 
 /// Puts back what was removed, unless something is there now.
-fn put_back(root: BorrowedFd<'_>, path: &Path, kept: &Path, was: Mark) -> io::Result<bool> {
+fn put_back(root: BorrowedFd<'_>, path: &Path, kept: &Path, was: Mark) -> io::Result<Came> {
     if fs::symlink_metadata(kept).is_err() {
-        return Ok(true);
+        return Ok(Came::Unchanged);
     }
     let place = Place::of(root, path)?;
-    if place.status()?.is_some() {
-        return Ok(false);
+    if let Some(status) = place.status()? {
+        return unchanged_or_conflict(&place, &status, kept);
     }
     let rename = || renameat_with(CWD, kept, &place.folder, place.name, RenameFlags::NOREPLACE);
     apply::relocate(
@@ -133,24 +170,75 @@ fn put_back(root: BorrowedFd<'_>, path: &Path, kept: &Path, was: Mark) -> io::Re
         |mode| fs::set_permissions(kept, fs::Permissions::from_mode(mode)),
         |mode| apply::change_mode(root, path, mode),
     )?;
-    Ok(true)
+    Ok(Came::Restored)
 }
 
 /// Puts back what was replaced, if what replaced it is there as it was.
-fn exchange_back(root: BorrowedFd<'_>, path: &Path, kept: &Path, is: Mark) -> io::Result<bool> {
+fn exchange_back(root: BorrowedFd<'_>, path: &Path, kept: &Path, is: Mark) -> io::Result<Came> {
     if fs::symlink_metadata(kept).is_err() {
-        return Ok(true);
+        return Ok(Came::Unchanged);
     }
     let place = Place::of(root, path)?;
-    if place.status()?.is_none_or(|status| !is.is_at(&status)) {
-        return Ok(false);
+    match place.status()? {
+        None => return Ok(Came::Conflict),
+        Some(status) if !is.is_at(&status) => return unchanged_or_conflict(&place, &status, kept),
+        Some(_) => {}
     }
     apply::in_folder(root, path, &place, || renameat(CWD, kept, &place.folder, place.name))?;
-    Ok(true)
+    Ok(Came::Restored)
+}
+
+/// Compares what is at a place with what was there before. Folders are never equal.
+fn unchanged_or_conflict(
+    place: &Place<'_>,
+    status: &rustix::fs::Stat,
+    kept: &Path,
+) -> io::Result<Came> {
+    let before = Mark::of(&fs::symlink_metadata(kept)?);
+    let there = Mark::of_status(status);
+    if (before.mode, before.size) != (there.mode, there.size) {
+        return Ok(Came::Conflict);
+    }
+    let is_equal = match there.mode & libc::S_IFMT {
+        libc::S_IFLNK => {
+            let target = rustix::fs::readlinkat(&place.folder, place.name, Vec::new())?;
+            fs::read_link(kept)?.as_os_str().as_bytes() == target.as_bytes()
+        }
+        libc::S_IFREG => {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let there = rustix::fs::openat(&place.folder, place.name, flags, Mode::empty())?;
+            let files = (File::from(there), File::open(kept));
+            // What cannot be read is not known to be as before.
+            files.1.and_then(|kept| holds_the_same(kept, files.0)).unwrap_or(false)
+        }
+        _ => false,
+    };
+    Ok(if is_equal { Came::Unchanged } else { Came::Conflict })
+}
+
+fn holds_the_same(one: File, other: File) -> io::Result<bool> {
+    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
+    loop {
+        let (left, right) = (one.fill_buf()?, other.fill_buf()?);
+        let length = left.len().min(right.len());
+        if length == 0 {
+            return Ok(left.is_empty() && right.is_empty());
+        }
+        if left[..length] != right[..length] {
+            return Ok(false);
+        }
+        one.consume(length);
+        other.consume(length);
+    }
 }
 
 /// Takes away what was added, as far as it is as it was. What is in a folder goes first.
-fn take_away(root: BorrowedFd<'_>, path: &Path, is: Mark, parts: &[Part]) -> io::Result<bool> {
+fn take_away(root: BorrowedFd<'_>, path: &Path, is: Mark, parts: &[Part]) -> io::Result<Came> {
+    match Place::of(root, path) {
+        Ok(place) if place.status()?.is_none() => return Ok(Came::Unchanged),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(Came::Unchanged),
+        _ => {}
+    }
     let mut is_whole = true;
     let all = || [(path, is)].into_iter().chain(parts.iter().map(|it| (it.path.as_path(), it.is)));
     let closed = || all().filter(|(_, is)| is.is_folder() && is.mode & 0o700 != 0o700);
@@ -169,7 +257,7 @@ fn take_away(root: BorrowedFd<'_>, path: &Path, is: Mark, parts: &[Part]) -> io:
             set_mode(root, path, is, 0).ok();
         }
     }
-    Ok(is_whole)
+    Ok(if is_whole { Came::Removed } else { Came::Conflict })
 }
 
 /// Gives a folder that was added the rights that it had, and these, if it is there still.

@@ -67,14 +67,14 @@ impl SessionRuntime {
         id: &SessionId,
         to: impl Into<RewindPoint>,
     ) -> Result<AgentSession, SessionError> {
-        let (session, ()) = self.rewind_after(id, to.into(), true, async |_| Ok(())).await?;
+        let (session, ()) = self.rewind_after(id, to.into(), async |_| Ok(())).await?;
         Ok(session)
     }
 
     /// Goes back as [`rewind`](SessionRuntime::rewind) does, and undoes later file changes: those
     /// of file tools in a root, and those of commands wherever they ran, as far as
     /// [`SessionFiles`](crate::SessionFiles) recorded them. A file that has changed since then is
-    /// kept, and reported as [`UndoOutcome::Conflict`].
+    /// kept, and reported as [`UndoOutcome::Conflict`]; a later call tries to undo its change again.
     ///
     /// # Errors
     ///
@@ -87,11 +87,11 @@ impl SessionRuntime {
         root: &WorkspaceRoot,
     ) -> Result<(AgentSession, Vec<(String, UndoOutcome)>), SessionError> {
         let undo = async |at| undo::undo(&**self.store(), id, root, at).await;
-        self.rewind_after(id, to.into(), false, undo).await
+        self.rewind_after(id, to.into(), undo).await
     }
 
     /// Undoes the file changes that [`rewind_files`](SessionRuntime::rewind_files) undoes, and leaves the session as it
-    /// is. A later rewind reports these changes as [`UndoOutcome::Unchanged`].
+    /// is. Like there, changes are undone once, and a later call tries those of conflicts again.
     ///
     /// # Errors
     ///
@@ -173,12 +173,11 @@ impl SessionRuntime {
         Ok(undo::unrecorded(&**self.store(), id, &loaded.changes, at).await?)
     }
 
-    /// Does something and goes back, holding the lease. With `keeps_files`, the files stay as they are.
+    /// Does something and goes back, holding the lease.
     async fn rewind_after<T>(
         &self,
         id: &SessionId,
         to: RewindPoint,
-        keeps_files: bool,
         before: impl AsyncFnOnce(Seq) -> Result<T, SessionError>,
     ) -> Result<(AgentSession, T), SessionError> {
         let lease = self.lease(id).await?;
@@ -186,7 +185,7 @@ impl SessionRuntime {
             let loaded = self.repository.loaded(id).await?;
             let at = point_of(id, &loaded.changes, to)?;
             let done = before(at).await?;
-            undo::note_rewind(&**self.store(), id, at, keeps_files).await?;
+            undo::note_rewind(&**self.store(), id, at).await?;
             let now = self.env.clock.now();
             self.store().rewind(id, loaded.header.version, at, Some(&lease), now).await?;
             Ok::<_, SessionError>(done)

@@ -1,6 +1,11 @@
 //! Records and undoes the changes of file tools.
 
-use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::Path,
+    sync::Arc,
+};
 
 use futures::executor;
 use loopwright_capabilities::files::{
@@ -151,7 +156,7 @@ pub(crate) async fn recorded(
         match notes.first().map(|note| read::<FileChange>(id, note)).transpose()? {
             Some((FileNote::Changed { change, .. }, _)) => changed.push(change.path),
             Some((FileNote::Command { paths, .. }, _)) => changed.extend(paths),
-            Some((FileNote::Rewound { .. }, _)) | None => {}
+            Some((FileNote::Undone { .. } | FileNote::Rewound { .. }, _)) | None => {}
         }
     }
     Ok(changed)
@@ -183,7 +188,7 @@ pub(crate) async fn originals(
                     originals.entry(path).or_insert(original);
                 }
             }
-            Some((FileNote::Rewound { .. }, _)) | None => {}
+            Some((FileNote::Undone { .. } | FileNote::Rewound { .. }, _)) | None => {}
         }
     }
     Ok(originals)
@@ -198,7 +203,7 @@ fn command_originals(kept: &Path, largest: u64, paths: Vec<String>) -> Vec<(Stri
     }
 }
 
-/// Undoes what was done to files after a place, newest first.
+/// Undoes what was done to files after a place, newest first, and notes what was undone.
 pub(crate) async fn undo(
     store: &dyn SessionStore,
     id: &SessionId,
@@ -206,22 +211,45 @@ pub(crate) async fn undo(
     at: Seq,
 ) -> Result<Vec<(String, UndoOutcome)>, SessionError> {
     let mut undone = Vec::new();
-    for number in changed_after(store, id, at).await?.into_iter().rev() {
+    let numbers = changed_after(store, id, at).await?;
+    for number in numbers.iter().rev() {
         let notes = store.read_log(id, SessionLog::Files, number - 1, 1).await?;
         match notes.first().map(|note| read::<FileChange>(id, note)).transpose()? {
             Some((FileNote::Changed { change, .. }, content)) => {
                 let before = change.before.is_some().then_some(content);
                 // What cannot be reached any more, or is no file, has changed since as well.
                 let came = change.undo(root, before).unwrap_or(UndoOutcome::Conflict);
-                undone.push((change.path, came));
+                undone.push((*number, change.path, came));
             }
             Some((FileNote::Command { kept, paths, .. }, _)) => {
-                undone.extend(undo_command(&kept, root.path(), paths));
+                let came = undo_command(&kept, root.path(), paths).into_iter();
+                undone.extend(came.map(|(path, came)| (*number, path, came)));
             }
-            Some((FileNote::Rewound { .. }, _)) | None => {}
+            Some((FileNote::Undone { .. } | FileNote::Rewound { .. }, _)) | None => {}
         }
     }
-    Ok(undone)
+    settle(&mut undone);
+    let conflicts: BTreeSet<u64> =
+        undone.iter().filter(|it| it.2 == UndoOutcome::Conflict).map(|it| it.0).collect();
+    let notes: Vec<u64> = numbers.into_iter().filter(|it| !conflicts.contains(it)).collect();
+    if !notes.is_empty() {
+        let header = store.header(id).await?.ok_or_else(|| StoreError::NotFound(id.clone()))?;
+        let note = encode(id, &FileNote::<()>::Undone { at: header.length, notes })?;
+        store.append_log(id, SessionLog::Files, &[note.into()], None).await?;
+    }
+    Ok(undone.into_iter().map(|(_, path, came)| (path, came)).collect())
+}
+
+/// Takes a later change of a path for undone if the path is as it was before an earlier change, which was undone after it.
+fn settle(undone: &mut [(u64, String, UndoOutcome)]) {
+    let is_conflict = |came: &UndoOutcome| *came == UndoOutcome::Conflict;
+    let last: BTreeMap<String, bool> =
+        undone.iter().map(|(_, path, came)| (path.clone(), is_conflict(came))).collect();
+    for (_, path, came) in undone.iter_mut() {
+        if is_conflict(came) && last.get(path) == Some(&false) {
+            *came = UndoOutcome::Unchanged;
+        }
+    }
 }
 
 /// Undoes what a command did, if what the paths were is kept on this machine.
@@ -234,6 +262,8 @@ fn undo_command(kept: &Path, root: &Path, paths: Vec<String>) -> Vec<(String, Un
             .into_iter()
             .map(|it| match it {
                 Restored::AsBefore(path) => (path, UndoOutcome::Restored),
+                Restored::Removed(path) => (path, UndoOutcome::Removed),
+                Restored::Unchanged(path) => (path, UndoOutcome::Unchanged),
                 Restored::ChangedSince(path) => (path, UndoOutcome::Conflict),
             })
             .collect(),
@@ -253,6 +283,8 @@ struct PastChange {
     at: Seq,
     /// The number of its note.
     note: u64,
+    /// Whether it was undone, and the session did not go back behind it.
+    is_undone: bool,
     /// Whether a rewind left it in the files.
     was_left: bool,
     /// Whether it is [`was_left`](Self::was_left) and the session has not continued since that rewind. It then counts as
@@ -270,7 +302,7 @@ impl PastChange {
     }
 }
 
-/// Returns the numbers of the notes of changes that came after a place and are part of the past.
+/// Returns the numbers of the notes of changes that came after a place and are part of the past, but for those that were undone.
 async fn changed_after(
     store: &dyn SessionStore,
     id: &SessionId,
@@ -278,7 +310,7 @@ async fn changed_after(
 ) -> Result<Vec<u64>, StoreError> {
     let header = store.header(id).await?.ok_or_else(|| StoreError::NotFound(id.clone()))?;
     let past = past(store, id, header.length).await?;
-    Ok(past.into_iter().filter(|it| it.at > place).map(|it| it.note).collect())
+    Ok(past.into_iter().filter(|it| it.at > place && !it.is_undone).map(|it| it.note).collect())
 }
 
 /// Returns the changes of files that are part of the past of a session with this number of changes, oldest first.
@@ -297,15 +329,27 @@ async fn past(
             let (read, _) = read::<serde::de::IgnoredAny>(id, note)?;
             let (FileNote::Changed { at, .. }
             | FileNote::Command { at, .. }
+            | FileNote::Undone { at, .. }
             | FileNote::Rewound { at, .. }) = read;
             past.iter_mut().for_each(|it| it.reach(at));
             match read {
                 FileNote::Changed { .. } | FileNote::Command { .. } => {
                     let note = note.number;
-                    past.push(PastChange { at, note, was_left: false, is_open: false });
+                    past.push(PastChange {
+                        at,
+                        note,
+                        is_undone: false,
+                        was_left: false,
+                        is_open: false,
+                    });
                 }
-                FileNote::Rewound { kept: false, .. } => past.retain(|it| it.at <= at),
-                FileNote::Rewound { kept: true, .. } => {
+                FileNote::Undone { notes, .. } => {
+                    for undone in past.iter_mut().filter(|it| notes.contains(&it.note)) {
+                        undone.is_undone = true;
+                    }
+                }
+                FileNote::Rewound { .. } => {
+                    past.retain(|it| it.at <= at || !it.is_undone);
                     for left in past.iter_mut().filter(|it| it.at > at) {
                         (left.at, left.was_left, left.is_open) = (at + 1, true, true);
                     }

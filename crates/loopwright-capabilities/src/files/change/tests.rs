@@ -171,7 +171,7 @@ fn a_written_file_is_recorded_once() {
     assert_eq!(root.write("folder/new", b"x").unwrap(), None);
     let change = root.write("old", b"x").unwrap().unwrap();
     assert_eq!(change.changed_file(), ChangedFile::modified("old"));
-    assert_eq!(outcomes(&journal, &root), [UndoOutcome::Restored, UndoOutcome::Restored]);
+    assert_eq!(outcomes(&journal, &root), [UndoOutcome::Restored, UndoOutcome::Removed]);
     assert_eq!(fs::read_to_string(home.path().join("old")).unwrap(), "text");
     assert!(!home.path().join("folder/new").exists());
 }
