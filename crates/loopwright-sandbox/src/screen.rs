@@ -18,6 +18,8 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 pub(crate) use self::git::makes_repository;
+#[cfg(target_os = "linux")]
+pub(crate) use self::git::{is_made_by, is_obeyed_info, is_obeyed_part};
 pub(crate) use self::named::UserSettings;
 use self::named::{Named, Place};
 use self::obeyed::{listed, names};

@@ -37,6 +37,7 @@ pub(crate) const fn case(
 
 const NESTED: &str = "git init -q sub && cd sub && git -c user.name=a -c user.email=a commit -q --allow-empty -m x \
                       && git config core.fsmonitor ../run.sh && cd .. && git add sub";
+pub(crate) const SUBMODULE: &str = "git init -q ../m && git -C ../m commit -qm x --allow-empty && git -c protocol.file.allow=always submodule --quiet add ../m sub && git commit -qm s";
 const EVIL: &str = "git init -q evil && git -C evil config core.fsmonitor $PWD/run.sh";
 
 const CASES: &[Case] = &[
@@ -186,11 +187,35 @@ const CASES: &[Case] = &[
         )
     },
     Case {
-        before: "git init -q ../m && git -C ../m commit -qm x --allow-empty && git -c protocol.file.allow=always submodule --quiet add ../m sub && git commit -qm s",
+        before: SUBMODULE,
         ..case(
             "settings of a submodule",
             &["git config -f .git/modules/sub/config core.fsmonitor $PWD/run.sh"],
             "git status",
+        )
+    },
+    Case {
+        before: SUBMODULE,
+        ..case(
+            "hook of a submodule",
+            &["mkdir -p .git/modules/sub/hooks; cp run.sh .git/modules/sub/hooks/pre-commit"],
+            "cd sub && git commit -qm x --allow-empty",
+        )
+    },
+    Case {
+        before: SUBMODULE,
+        ..case(
+            "common folder of a submodule",
+            &[EVIL, "echo $PWD/evil/.git > .git/modules/sub/commondir"],
+            "cd sub && git status",
+        )
+    },
+    Case {
+        before: "git worktree add -q ../wt; git config extensions.worktreeConfig true",
+        ..case(
+            "settings of another worktree",
+            &["git config -f .git/worktrees/wt/config.worktree core.fsmonitor $PWD/run.sh"],
+            "cd ../wt && git status",
         )
     },
     Case {

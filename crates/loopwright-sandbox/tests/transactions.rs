@@ -102,6 +102,28 @@ async fn nothing_is_real_before_it_is_applied_and_all_of_it_is_then() {
 }
 
 #[tokio::test]
+async fn a_command_does_not_take_the_owners_rights_to_the_folder_itself() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new();
+    fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let mode = || fs::metadata(world.path("")).unwrap().permissions().mode() & 0o777;
+    for (line, expected) in [("echo two > file; chmod 000 .", 0o700), ("chmod 550 .", 0o750)] {
+        let ran = staged(&world, line).await;
+        let changes = ran.changes();
+        let paths: Vec<_> = changes.refused().iter().map(|it| it.path.clone()).collect();
+        assert_eq!(paths, [Path::new(".")], "{line}");
+        ran.transaction.apply(changes).unwrap();
+        assert_eq!(mode(), expected, "{line}");
+        fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    assert_eq!(world.read("file"), "two\n");
+    let ran = staged(&world, "chmod 700 .").await;
+    assert_eq!(ran.changes().refused(), []);
+    ran.apply();
+    assert_eq!(mode(), 0o700);
+}
+
+#[tokio::test]
 async fn a_dropped_transaction_changes_nothing() {
     let world = World::new();
     world.file("file", "one");

@@ -7,14 +7,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, mkdirat, renameat, statat};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::fs_view::{Covered, Seen, Shape, View};
-use super::kept::Kept;
+use super::kept::{Kept, Restored};
 use crate::beneath::{make_open_writable, open_below, random};
 use crate::job::LaunchRequest;
 use crate::policy::Backend;
@@ -35,6 +35,8 @@ pub(crate) struct Sweep {
     folders: HashSet<(PathBuf, u64)>,
     /// The files that existed and that make a folder a repository. Git replaces them.
     files: HashSet<PathBuf>,
+    /// The rights of the folders themselves.
+    modes: Vec<(PathBuf, u32)>,
 }
 
 /// A folder to check.
@@ -104,7 +106,26 @@ impl Sweep {
             let mut note = Note { root, screen, folders: &mut folders, files: &mut files, obeyed };
             note.folder(Path::new(""), 0, false);
         }
-        Self { roots, covered, began, folders, files }
+        let modes = roots.iter().filter_map(|it| Some((it.path.clone(), folder_mode(&it.path)?)));
+        let modes = modes.collect();
+        Self { roots, covered, began, folders, files, modes }
+    }
+
+    /// Gives the owner of the folders the rights back that the command has taken, and returns a note about each.
+    fn open_again(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (path, before) in &self.modes {
+            let Some(now) = folder_mode(path) else { continue };
+            let taken = before & 0o700 & !now;
+            let rights = fs::Permissions::from_mode(now | taken);
+            if taken != 0 && fs::set_permissions(path, rights).is_ok() {
+                notes.push(format!(
+                    "the rights of the owner of {} were restored, without which it could not be entered",
+                    path.display()
+                ));
+            }
+        }
+        notes
     }
 
     /// Returns the paths over which something is mounted.
@@ -116,9 +137,9 @@ impl Sweep {
     /// ended. No step follows a link, because the command may have left some. The paths `lost` were covered when the command
     /// started, and at the end no longer.
     pub(crate) fn run(&self, lost: &[PathBuf]) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes = self.open_again();
         for of_root in &self.roots {
-            let Root { path: root, kept, obeyed, of_covered, covered, .. } = of_root;
+            let Root { path: root, kept, of_covered, covered, .. } = of_root;
             for path in lost.iter().filter_map(|it| it.strip_prefix(root).ok()) {
                 let view = Uncovered { ended: Ended { of_root, sweep: self }, covered };
                 let is_changed = view.content(path) != view.content_before(path);
@@ -138,23 +159,7 @@ impl Sweep {
             let mut found = Vec::new();
             self.search(of_root, Path::new(""), Age::Unknown, &mut found);
             for (path, reason) in found {
-                notes.push(match move_away(root, &path) {
-                    Ok(to) if [obeyed, kept].iter().any(|it| it.put_back_at(root, &path)) => {
-                        format!(
-                            "{} {reason}; the changed file was moved to {to}, and the original \
-                            was restored",
-                            path.display()
-                        )
-                    }
-                    Ok(to) => {
-                        format!("{} {reason}; it was moved to {to}", path.display())
-                    }
-                    Err(error) => format!(
-                        "{} {reason} and could not be moved away ({error}); remove it before you \
-                            start a program that reads it",
-                        path.display()
-                    ),
-                });
+                notes.push(taken_away(of_root, &path, reason));
             }
             let back = kept.put_back(root).into_iter();
             notes.extend(back.map(|path| {
@@ -240,15 +245,24 @@ impl Note<'_> {
         if depth > DEEPEST {
             return;
         }
-        for entry in fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten() {
-            let path = folder.join(entry.file_name());
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let is_obeyed = is_obeyed || self.screen.is_obeyed(&path);
+        let at = self.root.join(folder);
+        let entries: Vec<_> = fs::read_dir(&at).into_iter().flatten().flatten().collect();
+        let has = |name: &str| entries.iter().any(|it| it.file_name() == name);
+        let is_repository = at.ends_with(".git") || screen::is_made_by(has);
+        for entry in &entries {
+            let (path, name) = (folder.join(entry.file_name()), entry.file_name());
+            let kind = entry.file_type();
+            let is_folder = kind.as_ref().is_ok_and(fs::FileType::is_dir);
+            let is_link = kind.is_ok_and(|kind| kind.is_symlink());
+            let is_obeyed = is_obeyed
+                || self.screen.is_obeyed(&path)
+                || (is_repository && screen::is_obeyed_part(&name));
             if !is_folder {
-                if screen::makes_repository(&entry.file_name()) {
+                if screen::makes_repository(&name) {
                     self.files.insert(entry.path());
                 }
-                if is_obeyed || screen::is_read(&entry.file_name()) {
+                let is_read = || screen::is_read(&name) || screen::is_obeyed_info(&path);
+                if is_obeyed || is_link || is_read() {
                     self.obeyed.add(self.root, &path, 0);
                 }
                 continue;
@@ -260,6 +274,12 @@ impl Note<'_> {
             }
         }
     }
+}
+
+/// Returns the rights of a folder. `None` means that there is no folder at the path.
+fn folder_mode(path: &Path) -> Option<u32> {
+    let status = fs::symlink_metadata(path).ok()?;
+    status.is_dir().then(|| status.mode() & 0o7777)
 }
 
 /// Returns the names in a folder. A folder that cannot be read counts as empty.
@@ -341,6 +361,31 @@ impl FolderView for Uncovered<'_> {
 
     fn names(&self, path: &Path) -> Vec<OsString> {
         self.ended.names(path)
+    }
+}
+
+/// Moves away what is refused, restores what was there before, and returns a note about it.
+fn taken_away(of_root: &Root, path: &Path, reason: Reason) -> String {
+    let Root { path: root, obeyed, kept, .. } = of_root;
+    let shown = path.display();
+    let to = match move_away(root, path) {
+        Ok(to) => to,
+        Err(error) => {
+            return format!(
+                "{shown} {reason} and could not be moved away ({error}); remove it before you \
+                    start a program that reads it"
+            );
+        }
+    };
+    match [obeyed, kept].map(|it| it.put_back_at(root, path)) {
+        [Restored::Nothing, Restored::Nothing] => format!("{shown} {reason}; it was moved to {to}"),
+        restored if restored.contains(&Restored::Partly) => format!(
+            "{shown} {reason}; the changed file was moved to {to}, and there is no copy of its \
+                earlier content: check the file, and then move it back"
+        ),
+        _ => format!(
+            "{shown} {reason}; the changed file was moved to {to}, and the original was restored"
+        ),
     }
 }
 

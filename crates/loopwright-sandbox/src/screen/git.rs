@@ -24,6 +24,40 @@ const MAKES: [&str; 4] = ["head", "objects", "refs", "commondir"];
 /// The files with the settings of a repository.
 const SETTINGS_FILES: [&str; 2] = ["config", "config.worktree"];
 
+/// The parts of a repository that only a repository elsewhere or a program fills, besides its settings.
+const OBEYED_PARTS: [&str; 8] = [
+    "hooks",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+    "remotes",
+    "branches",
+    "commondir",
+    "gitdir",
+];
+
+/// Files in a folder `info` of a repository that git obeys.
+const OBEYED_INFO: [&str; 3] = ["attributes", "alternates", "http-alternates"];
+
+/// Returns `true` if git obeys an entry of this name in a repository, with all that is in it.
+pub(crate) fn is_obeyed_part(name: &OsStr) -> bool {
+    let name = name.to_ascii_lowercase();
+    is_settings(&name) || OBEYED_PARTS.iter().any(|it| name == *it)
+}
+
+/// Returns `true` if git obeys a file at this path, if its folder is part of a repository.
+pub(crate) fn is_obeyed_info(path: &Path) -> bool {
+    let is_named = |name: &OsStr| OBEYED_INFO.iter().any(|it| name.eq_ignore_ascii_case(it));
+    let parent = path.parent().and_then(Path::file_name);
+    parent.is_some_and(|it| it.eq_ignore_ascii_case("info"))
+        && path.file_name().is_some_and(is_named)
+}
+
+/// Returns `true` if the entries of a folder make it a repository.
+pub(crate) fn is_made_by(has: impl Fn(&str) -> bool) -> bool {
+    has("HEAD") && ((has("objects") && has("refs")) || has("commondir"))
+}
+
 /// Returns `true` if a file of this name, in lower case, has the settings of a repository.
 pub(super) fn is_settings(name: &OsStr) -> bool {
     SETTINGS_FILES.iter().any(|it| name == *it)
@@ -40,15 +74,19 @@ pub(super) fn judge(path: &Path, what: EntryKind, after: &dyn FolderView) -> Opt
     if name == ".git" && what != EntryKind::Folder {
         return Some(LINK);
     }
-    let mut folder = path.parent();
-    while let Some(at) = folder {
-        if is_repository(at, after)
-            && let Ok(below) = path.strip_prefix(at)
-            && let Some(reason) = judge_part(path, below, what, after)
-        {
+    // The nearest repository, if the path is data in it.
+    let mut inner: Option<&Path> = None;
+    for at in path.ancestors().skip(1).filter(|at| is_repository(at, after)) {
+        let below = path.strip_prefix(at).unwrap_or(path);
+        if inner.is_some_and(|inner| is_in_place(inner, at)) {
+            continue;
+        }
+        if let Some(reason) = judge_part(path, below, what, after) {
             return Some(reason);
         }
-        folder = at.parent();
+        if inner.is_none() && was_repository(at, after) && is_data(below) {
+            inner = Some(at);
+        }
     }
     let parent = path.parent()?;
     let makes_one =
@@ -64,8 +102,21 @@ pub(super) fn judge_removal(path: &Path) -> Option<Reason> {
     let repository = path.ancestors().skip(1).find(|at| is_named_git(at))?;
     let below = path.strip_prefix(repository).ok()?;
     let first = below.components().next()?.as_os_str().to_ascii_lowercase();
-    let is_kept = matches!(first.to_str(), Some("config" | "config.worktree" | "hooks"));
+    let is_kept = match first.to_str() {
+        Some("config" | "config.worktree" | "hooks") => true,
+        Some("modules" | "worktrees") => is_part_of_inner(below),
+        _ => false,
+    };
     (is_kept && !is_sample(path)).then_some(SETTINGS)
+}
+
+/// Returns `true` if a path is among what git obeys in the folder of a submodule or a worktree.
+fn is_part_of_inner(below: &Path) -> bool {
+    let parts = lowercase_parts(below);
+    let data = ["objects", "refs", "logs"];
+    let rest = parts.iter().skip(2).take_while(|part| !data.contains(&part.as_str()));
+    let kept = ["config", "config.worktree", "hooks", "commondir", "gitdir"];
+    rest.into_iter().any(|part| kept.contains(&part.as_str()))
 }
 
 fn is_named_git(path: &Path) -> bool {
@@ -78,11 +129,45 @@ fn is_repository(folder: &Path, after: &dyn FolderView) -> bool {
     if is_named_git(folder) {
         return true;
     }
-    let has = |name: &str| {
-        let exact = folder.join(name);
-        after.what(&exact).is_some()
-    };
-    has("HEAD") && ((has("objects") && has("refs")) || has("commondir"))
+    is_made_by(|name| after.what(&folder.join(name)).is_some())
+}
+
+/// Returns `true` if a folder was a repository before.
+fn was_repository(folder: &Path, after: &dyn FolderView) -> bool {
+    is_made_by(|name| after.before(&folder.join(name)).is_some())
+}
+
+/// Returns `true` if a repository is where another one has those of its submodules, and the folders of its worktrees.
+fn is_in_place(inner: &Path, repository: &Path) -> bool {
+    let Ok(below) = inner.strip_prefix(repository) else { return false };
+    let parts = lowercase_parts(below);
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    matches!(
+        parts.as_slice(),
+        ["modules", _, ..] | ["worktrees", _] | ["worktrees", _, "modules", _, ..]
+    )
+}
+
+/// Returns `true` if what is at a path in the folder of a submodule or a worktree is data: history, branches, the index, and
+/// what git keeps about a commit or merge that is not complete.
+fn is_data(below: &Path) -> bool {
+    let parts = lowercase_parts(below);
+    let parts: Vec<&str> = parts.iter().map(|it| it.strip_suffix(".lock").unwrap_or(it)).collect();
+    match parts.as_slice() {
+        ["objects" | "refs" | "logs" | "reftable", ..] | ["info", "refs"] => true,
+        [
+            "head" | "index" | "packed-refs" | "shallow" | "merge_mode" | "merge_rr" | "auto_merge",
+        ] => true,
+        [name] => {
+            let (starts, ends) = (["sharedindex."], ["_head", "_msg", "_editmsg"]);
+            starts.iter().any(|it| name.starts_with(it)) || ends.iter().any(|it| name.ends_with(it))
+        }
+        _ => false,
+    }
+}
+
+fn lowercase_parts(path: &Path) -> Vec<String> {
+    path.components().map(|it| it.as_os_str().to_string_lossy().to_lowercase()).collect()
 }
 
 /// Judges a part of a repository.
@@ -95,8 +180,7 @@ fn judge_part(
     if what == EntryKind::Link {
         return Some(FINDS);
     }
-    let parts: Vec<String> =
-        below.components().map(|it| it.as_os_str().to_string_lossy().to_lowercase()).collect();
+    let parts = lowercase_parts(below);
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match parts.as_slice() {
         ["config" | "config.worktree"] => settings(path, after),

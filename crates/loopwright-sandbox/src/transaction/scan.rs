@@ -19,6 +19,9 @@ use crate::screen::{self, DEEPEST, EntryKind, FolderView, Reason, Screen, TOO_DE
 /// How the names begin of what the file system notes for itself.
 const NOTES: &[u8] = b"user.overlay.";
 const OPAQUE: &str = "user.overlay.opaque";
+const CLOSES: Reason = Reason::new(
+    "would take away the rights of the folder's owner, who could not enter it any more",
+);
 
 /// The checked changes of a command, not yet applied.
 #[derive(Debug)]
@@ -191,7 +194,10 @@ impl Scan<'_> {
             }
         }
         let before = fs::symlink_metadata(&below).map_err(TransactionError::at(&below))?;
-        let (after, before) = (Look::of(&opened.status), Look::of(&before));
+        let (mut after, before) = (Look::of(&opened.status), Look::of(&before));
+        let taken = before.mode & 0o700 & !after.mode;
+        let closes = path == Path::new("") && taken != 0;
+        after.mode |= if closes { taken } else { 0 };
         let is_whole = held == self.changes.refused.len() + self.changes.conflicts.len();
         let is_touched = is_whole && before.modified != after.modified;
         // Every step in it changes its times, whatever the command did.
@@ -201,6 +207,9 @@ impl Scan<'_> {
             if is_alone {
                 self.note_change(path, ChangeKind::Attributes);
             }
+        }
+        if closes {
+            self.refuse(Path::new("."), CLOSES);
         }
         Ok(())
     }

@@ -117,7 +117,26 @@ fn rights_that_were_taken_are_no_hindrance() {
         fs::write(folder.path().join(".envrc"), "evil").unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o555)).unwrap();
     });
-    assert!(notes[0].contains("was moved to .loopwright-quarantine/"), "{notes:?}");
+    let is_moved = |it: &String| it.contains("was moved to .loopwright-quarantine/");
+    assert!(notes.iter().any(is_moved), "{notes:?}");
+}
+
+#[test]
+fn the_owner_can_enter_the_folder_after_a_command_has_closed_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let notes = swept(folder.path(), || {
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o005)).unwrap();
+    });
+    assert_eq!(folder_mode(folder.path()), Some(0o705));
+    let shown = folder.path().display();
+    assert_eq!(
+        notes,
+        [format!(
+            "the rights of the owner of {shown} were restored, without which it could not be entered"
+        )]
+    );
 }
 
 #[test]
@@ -227,4 +246,119 @@ fn a_link_is_not_followed_when_a_protected_file_is_put_back() {
         symlink(&outside, root.join(".git")).unwrap();
     });
     assert_eq!(names(&outside), [""; 0]);
+}
+
+/// A repository with a submodule and a worktree, by what makes them so.
+fn inner_repositories(root: &Path) {
+    for folder in [".git", ".git/modules/sub"] {
+        fs::create_dir_all(root.join(folder).join("objects")).unwrap();
+        fs::create_dir_all(root.join(folder).join("refs")).unwrap();
+        fs::write(root.join(folder).join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    }
+    fs::create_dir_all(root.join(".git/worktrees/wt")).unwrap();
+    for (name, content) in [("HEAD", "ref: refs/heads/wt\n"), ("commondir", "../..\n")] {
+        fs::write(root.join(".git/worktrees/wt").join(name), content).unwrap();
+    }
+}
+
+#[test]
+fn the_index_of_a_worktree_and_of_a_submodule_stays_where_git_has_put_it() {
+    let folder = tempfile::tempdir().unwrap();
+    inner_repositories(folder.path());
+    let files = [
+        ".git/worktrees/wt/index",
+        ".git/worktrees/wt/HEAD",
+        ".git/worktrees/wt/logs/HEAD",
+        ".git/modules/sub/index",
+        ".git/modules/sub/objects/aa/bb",
+    ];
+    let at = |path: &str| folder.path().join(path);
+    for path in [".git/worktrees/wt/index", ".git/modules/sub/index"] {
+        fs::write(at(path), "old").unwrap();
+    }
+    let notes = swept(folder.path(), || {
+        for path in files {
+            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            // Git replaces files.
+            fs::write(at("new"), "new").unwrap();
+            fs::rename(at("new"), at(path)).unwrap();
+        }
+    });
+    assert_eq!(notes, [""; 0]);
+    for path in files {
+        assert_eq!(fs::read_to_string(at(path)).unwrap(), "new", "{path}");
+    }
+}
+
+#[test]
+fn what_git_obeys_in_a_submodule_and_a_worktree_has_its_earlier_content_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    inner_repositories(folder.path());
+    let files = [
+        ".git/modules/sub/config",
+        ".git/modules/sub/hooks/pre-commit",
+        ".git/modules/sub/info/attributes",
+        ".git/modules/sub/objects/info/alternates",
+        ".git/modules/sub/rebase-merge/git-rebase-todo",
+        ".git/worktrees/wt/commondir",
+        ".git/worktrees/wt/config.worktree",
+        ".git/worktrees/wt/gitdir",
+    ];
+    let at = |path: &str| folder.path().join(path);
+    for path in files {
+        fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+        fs::write(at(path), "mine").unwrap();
+    }
+    let notes = swept(folder.path(), || {
+        for path in files {
+            fs::write(at(path), "evil").unwrap();
+        }
+    });
+    let is_undone = |it: &String| it.ends_with(", and the original was restored");
+    assert_eq!(notes.iter().filter(|it| is_undone(it)).count(), files.len(), "{notes:?}");
+    for path in files {
+        assert_eq!(fs::read_to_string(at(path)).unwrap(), "mine", "{path}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_moved_away_leaves_its_earlier_files_and_links_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| folder.path().join(path);
+    fs::create_dir_all(at("a/.vscode")).unwrap();
+    fs::write(at("a/.vscode/settings.json"), "mine").unwrap();
+    symlink("settings.json", at("a/.vscode/link")).unwrap();
+    symlink("b.txt", at("a/plain")).unwrap();
+    let notes = swept(folder.path(), || {
+        fs::remove_dir_all(at("a/.vscode")).unwrap();
+        fs::create_dir(at("a/.vscode")).unwrap();
+        fs::write(at("a/.vscode/tasks.json"), "evil").unwrap();
+        fs::remove_file(at("a/plain")).unwrap();
+        symlink("/etc", at("a/plain")).unwrap();
+    });
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert_eq!(names(&at("a/.vscode")), ["link", "settings.json"]);
+    assert_eq!(fs::read_to_string(at("a/.vscode/link")).unwrap(), "mine");
+    assert_eq!(fs::read_link(at("a/plain")).unwrap(), Path::new("b.txt"));
+}
+
+#[test]
+fn a_file_that_is_too_large_to_restore_is_named_as_one_without_a_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("a/.vscode")).unwrap();
+    let large = folder.path().join("a/.vscode/tasks.json");
+    fs::write(&large, vec![b' '; (1 << 20) + 1]).unwrap();
+    let notes = swept(folder.path(), || {
+        fs::write(&large, "evil").unwrap();
+    });
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(
+        notes[0].ends_with(
+            "there is no copy of its earlier content: check the file, and then move it back"
+        ),
+        "{notes:?}"
+    );
+    let kept = fs::read_dir(folder.path().join(FOLDER)).unwrap().next().unwrap().unwrap();
+    assert_eq!(fs::read_to_string(kept.path()).unwrap(), "evil");
+    assert!(!large.exists());
 }
