@@ -279,6 +279,13 @@ impl Setup {
         self.applied.as_ref()?.definition.call_rules.mode.as_deref()?.parse().ok()
     }
 
+    /// Says what git cannot do in the directory.
+    pub(crate) fn tell_git(&self) {
+        if let Some(note) = self.commands.git_note(self.workdir.path()) {
+            console::warn(&note);
+        }
+    }
+
     /// Warns of a permission mode of the agent's definition that is looser than that of the run.
     pub(crate) fn tell_unused_mode(&self) {
         let Some(applied) = self.applied.as_ref().filter(|it| !it.is_kept) else { return };

@@ -20,6 +20,7 @@ use crate::config::{Config, ConfigSources, MAX_TIMEOUT, SandboxSettings, Setting
 use crate::denied_paths::{DeniedPaths, FolderCopy};
 use crate::own_paths::OwnPaths;
 use crate::store::state_directory;
+use crate::worktrees::GitReach;
 
 /// How commands are run. The default is a sandbox in which there is only the system.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +41,8 @@ pub struct Commands {
     pub(crate) folders: Vec<PathBuf>,
     /// What git reads of the repository whose working tree they use. Empty if the repository is in the directory, or there is none.
     repository: Vec<PathBuf>,
+    /// How far they reach the repository of the directory.
+    reach: GitReach,
     /// The working tree that they use instead of a folder. `None` means that they work in the directory itself.
     copy: Option<FolderCopy>,
     /// Whether they cannot change the directory.
@@ -132,6 +135,10 @@ impl Commands {
             commands.toolchains.read.extend(own.iter().cloned());
             commands.toolchains.path.splice(0..0, own);
         }
+        if confines(driver) {
+            commands.reach = GitReach::of(workdir);
+            commands.repository = commands.reach.paths().to_vec();
+        }
         if has_own_home(driver) {
             commands.author = author(workdir);
             commands.caches = caches(config, sources);
@@ -206,11 +213,15 @@ impl Commands {
         };
         let read = moved(self.paths(settings.read.as_ref(), &workdir));
         policy = read.into_iter().fold(policy, SandboxPolicy::read);
-        policy = self.repository.iter().fold(policy, SandboxPolicy::read);
-        let mut written = self.paths(settings.write.as_ref(), &workdir);
-        written.extend(self.folders.iter().cloned());
+        let written = moved(self.written(&workdir));
+        // A repository in a folder that the user adds can be changed. Not so by sub-agents with a working tree of their own.
+        let is_added = |path: &PathBuf| written.iter().any(|it| path.starts_with(it));
+        let is_written = |path: &&PathBuf| self.copy.is_none() && is_added(path);
+        // What git has removed since does not hinder commands.
+        let read = self.repository.iter().filter(|path| !is_written(path) && path.exists());
+        policy = read.fold(policy, SandboxPolicy::read);
         let open = if self.is_read_only { SandboxPolicy::read } else { SandboxPolicy::write };
-        policy = moved(written).into_iter().fold(policy, open);
+        policy = written.iter().fold(policy, open);
         let hidden = self.paths(settings.hide.as_ref(), &workdir);
         policy = hidden.into_iter().fold(policy, SandboxPolicy::hide);
         policy =
@@ -262,6 +273,18 @@ impl Commands {
     /// Returns `true` if commands run in a sandbox.
     pub(crate) fn are_confined(&self) -> bool {
         confines(self.driver) && keeps_to_itself(&self.settings)
+    }
+
+    /// Says what git cannot do for them. `None` means that it works, or that there is no repository.
+    pub(crate) fn git_note(&self, workdir: &Path) -> Option<String> {
+        self.are_confined().then(|| self.reach.note(&self.written(workdir))).flatten()
+    }
+
+    /// The folders besides the directory that they can change.
+    fn written(&self, workdir: &Path) -> Vec<PathBuf> {
+        let mut written = self.paths(self.settings.write.as_ref(), workdir);
+        written.extend(self.folders.iter().cloned());
+        written
     }
 
     /// What commands may leave behind that is refused otherwise.

@@ -240,6 +240,7 @@ impl Startup {
         setup.tell_permission_warnings();
         setup.tell_absent_tools();
         setup.tell_unused_mode();
+        setup.tell_git();
         Ok(setup)
     }
 
@@ -359,6 +360,7 @@ impl Startup {
                 keep_model(&mut self.config, found.session.state().llm());
                 let setup = self.setup(agent).await?;
                 setup.tell_permission_warnings();
+                setup.tell_git();
                 setup
             }
             (None, Some(new)) => new,

@@ -3,6 +3,7 @@
 mod changes;
 mod git;
 mod owned;
+mod started;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -22,6 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::git::{Git, GitError};
 use self::owned::Repository;
+pub(crate) use self::started::GitReach;
 use crate::commands::Commands;
 use crate::console::chain;
 use crate::denied_paths::FolderCopy;

@@ -26,6 +26,7 @@ mod decisions;
 mod documented;
 mod files;
 mod folder_instructions;
+mod git_folders;
 mod granted;
 mod hooks;
 mod hostile;
