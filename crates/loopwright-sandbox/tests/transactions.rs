@@ -411,10 +411,10 @@ async fn folders_nested_without_end_are_left_out_from_a_depth_and_all_else_is_ke
     assert_eq!(ran.output.outcome, ExitOutcome::Exited(0), "{}", ran.output.stderr.to_text());
     let changes = ran.changes();
     let refused: Vec<_> = changes.refused().iter().map(|it| (&*it.path, it.reason)).collect();
-    let deepest: PathBuf = (0..129).map(|_| "d").collect();
+    let deepest: PathBuf = (0..130).map(|_| "d").collect();
     assert_eq!(refused, [(&*deepest, "is nested in more than 128 folders")]);
     let made = changes.made().len();
-    assert_eq!((made, changes.made()[128].path.as_path()), (129, Path::new("kept")));
+    assert_eq!((made, changes.made()[129].path.as_path()), (130, Path::new("kept")));
     ran.apply();
     assert_eq!(world.read("kept"), "one\n");
 }
