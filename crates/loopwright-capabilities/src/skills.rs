@@ -23,9 +23,9 @@
 //!
 //! Skills are directories with a `SKILL.md` in the open format: [`SkillLibrary`] finds them. The
 //! model sees their names and descriptions, loads the text of a skill with [`LoadSkill`], and reads
-//! its files when it needs them. While a skill is active, only the tools that it allows can be
-//! called, and the model that it names is used. A skill is active until another one is loaded, the
-//! model ends it, or the execution ends. Its instructions stay in force after that: they are
+//! its files when it needs them. While a skill is active, the model that it names is used, and a
+//! program can let the calls that it lists run without approval ([`SkillGrants`]). A skill is active
+//! until another one is loaded, the model ends it, or the execution ends. Its instructions stay in force after that: they are
 //! repeated if a later request would lack them.
 
 mod warning;
@@ -40,7 +40,7 @@ mod policy;
 mod prompt;
 mod shell;
 mod model;
-mod hook;
+mod grants;
 mod fork;
 mod tool;
 mod preload;
@@ -52,6 +52,7 @@ pub(crate) use self::active::handed_on;
 pub use self::{
     active::{ACTIVE, ActiveSkill, INVOKED, active_skills},
     capability::UseSkills,
+    grants::SkillGrants,
     library::{SkillAudience, SkillLibrary, SkillScope},
     policy::{SkillPolicy, is_foreign_model},
     preload::SkillStateFactory,

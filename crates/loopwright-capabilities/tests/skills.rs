@@ -9,18 +9,19 @@ use loopwright_agent::{
     ConversationWithCurrentToolTrace, DefinitionRegistry, StateFactory as _, UseContextCompiler,
     UseLlmConfig, UseTools,
 };
-use loopwright_capabilities::child::NARROWED;
+use loopwright_capabilities::permissions::{Permissions, UsePermissions};
 use loopwright_capabilities::skills::{
-    ACTIVE, Skill, SkillContext, SkillInfo, SkillLibrary, SkillPolicy, SkillStateFactory, ToolRule,
-    UseSkills,
+    ACTIVE, Skill, SkillContext, SkillGrants, SkillInfo, SkillLibrary, SkillPolicy,
+    SkillStateFactory, ToolRule, UseSkills,
 };
 use loopwright_capabilities::tasks::UseTaskPlanning;
 use loopwright_core::{
     AgentLoop, AgentState, ApprovalDecision, ChatModel, ContextCompiler, LlmConfig, ModelError,
-    ModelErrorKind, ModelProvider, ToolOutput, ToolPause,
+    ModelErrorKind, ModelProvider, OnAsk, ToolOutput, ToolPause,
     events::PromptCacheBroken,
     messages::{CacheBreak, InferenceRequest, ToolResult, TurnBody},
 };
+use loopwright_permissions::{Mode, Policy, Source, SourceKind};
 use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep};
 use serde_json::json;
 
@@ -102,19 +103,13 @@ fn tools(request: &InferenceRequest) -> Vec<&str> {
     request.tools.iter().map(|it| &*it.name).collect()
 }
 
-fn blocked(told: &str) -> bool {
-    told.starts_with("Blocked: `")
-        && told.contains("` cannot be called while the skill `review` is active")
-}
-
 #[tokio::test]
 async fn the_list_of_skills_is_in_the_instructions_and_not_in_the_history() {
     let model = FakeModel::script(["ok"]);
     let state = agent(&model).execute(start()).await;
     let system = model.requests()[0].system.clone().unwrap();
     assert!(system.contains("- [plain]: Skill plain"), "{system}");
-    let review = "- [review]: Skill review (tools while it is active: Read, Bash(git:*))";
-    assert!(system.contains(review), "{system}");
+    assert!(system.contains("- [review]: Skill review\n"), "{system}");
     assert!(!system.contains("hidden"), "{system}");
     assert_eq!(state.transcript().len(), 2);
     let none = FakeModel::script(["ok"]);
@@ -138,42 +133,71 @@ async fn a_skill_is_listed_loaded_and_filled_in() {
 }
 
 #[tokio::test]
-async fn a_skills_allowed_tools_hold_until_the_skill_is_done() {
+async fn a_skills_allowed_tools_forbid_no_others() {
     let model = script(&[
         load("review"),
         call("write_file"),
         load("nothing"),
-        call("write_file"),
-        ("load_skill", json!({})),
-        run("git log"),
         run("git log; rm x"),
-        call("read_file"),
         done(),
         call("write_file"),
     ]);
     let state = agent(&model).execute(start()).await;
     let told = told(&state);
-    assert!(blocked(&told[1]) && blocked(&told[3]) && blocked(&told[6]), "{told:#?}");
-    assert_eq!((told[5].as_str(), told[7].as_str()), ("bash did", "read_file did"));
-    assert_eq!(told[8], "The skill `review` is no longer active.");
-    assert_eq!(told[9], "write_file did");
+    assert_eq!((told[1].as_str(), told[3].as_str()), ("write_file did", "bash did"));
+    assert_eq!(told[4], "The skill `review` is no longer active.");
+    assert_eq!(told[5], "write_file did");
     assert_eq!(state.get(&ACTIVE), None);
-    assert_eq!(state.get(&NARROWED), None);
 }
 
 #[tokio::test]
-async fn another_skill_and_the_next_execution_end_what_a_skill_allows() {
-    let model = script(&[load("review"), load("plain"), call("write_file"), load("review")]);
-    let agent = agent(&model);
-    let state = agent.execute(start()).await;
-    assert_eq!(told(&state)[2], "write_file did");
-    assert_eq!(state.get(&ACTIVE).map(|it| it.name), Some("review".to_owned()));
-    let narrowed = state.get(&NARROWED).map(|it| it.iter().map(str::to_owned).collect::<Vec<_>>());
-    assert_eq!(narrowed, Some(vec!["read_file".to_owned()]), "`bash` only with some commands");
-    let model = script(&[call("write_file")]);
+async fn another_skill_and_the_next_execution_end_a_skill() {
+    let model = script(&[load("review"), load("plain")]);
+    let state = agent(&model).execute(start()).await;
+    assert_eq!(state.get(&ACTIVE).map(|it| it.name), Some("plain".to_owned()));
+    let model = script(&[]);
     let agent = agent_with(&model, UseSkills::new(library()));
     let next = agent.execute(state.with_user_message("more")).await;
-    assert_eq!(told(&next), ["write_file did"]);
+    assert_eq!(next.get(&ACTIVE), None);
+}
+
+/// Runs calls under rules that ask about all calls and deny some, with what the skills of the library allow.
+async fn decided(calls: &[(&str, serde_json::Value)]) -> Vec<String> {
+    let deny = Source::new(SourceKind::User, "rules", "/").deny("Bash(git push *)", 1);
+    let policy = Policy::builder("/work").mode(Mode::Ask).source(deny).build();
+    let grants = SkillGrants::of(&library(), "/work");
+    let rules = UsePermissions::new(Permissions::new(policy))
+        .with_on_ask(OnAsk::Deny)
+        .with_grants(move |state| grants.active(state));
+    let tools = ["write_file", "bash"];
+    let tools = tools.map(|name| MockTool::returning(name, "", format!("{name} did")));
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(script(calls)))
+        .with_capability(tools.into_iter().fold(UseTools::new(), UseTools::with_tool))
+        .with_capability(UseSkills::new(library()))
+        .with_capability(rules)
+        .build()
+        .unwrap();
+    told(&agent.execute(start()).await)
+}
+
+#[tokio::test]
+async fn calls_that_an_active_skill_lists_run_without_approval_unless_a_rule_denies_them() {
+    let told = decided(&[
+        run("git log"),
+        load("review"),
+        run("git log"),
+        run("git push origin"),
+        run("make"),
+        done(),
+        run("git log"),
+    ])
+    .await;
+    let asked = "Blocked: not permitted without approval (";
+    assert!(told[0].starts_with(asked), "{told:#?}");
+    assert_eq!(told[2], "bash did");
+    assert!(told[3].starts_with("Blocked: not permitted (rule `Bash(git push *)`"), "{told:#?}");
+    assert!(told[4].starts_with(asked) && told[6].starts_with(asked), "{told:#?}");
 }
 
 /// What the last request said at its end.
@@ -442,7 +466,7 @@ async fn a_skill_can_work_in_a_conversation_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_skills_allowed_tools_hold_in_its_fork() {
+async fn a_skills_allowed_tools_forbid_no_others_in_its_fork() {
     let steps = [
         ScenarioStep::tool_call("load_skill", load("checked").1),
         ScenarioStep::tool_calls([run("git log"), run("rm x"), call("write_file")]),
@@ -456,7 +480,7 @@ async fn a_skills_allowed_tools_hold_in_its_fork() {
     let state = agent_with(&model, skills).execute(start()).await;
     assert_eq!(told(&state), ["looked"]);
     let requests = model.requests();
-    assert_eq!(tools(&requests[1]), ["read_file", "bash"]);
+    assert_eq!(tools(&requests[1]), ["read_file", "write_file", "bash"]);
     assert_eq!(requests[1].system.as_deref(), Some("You read."));
     assert_eq!(models(&requests), [None, Some("small"), Some("small"), None]);
     let exchanges = requests[2].prompt.turns.iter().filter_map(|turn| match turn.body() {
@@ -464,9 +488,7 @@ async fn a_skills_allowed_tools_hold_in_its_fork() {
         _ => None,
     });
     let results: Vec<String> = exchanges.flatten().map(ToolResult::to_text).collect();
-    assert_eq!(results[0], "bash did");
-    assert!(results[1].starts_with("Blocked: `bash` cannot be called"), "{}", results[1]);
-    assert!(results[2].starts_with("Blocked: ") || results[2].contains("no tool named"));
+    assert_eq!(results, ["bash did", "bash did", "write_file did"]);
 }
 
 #[tokio::test]
@@ -480,7 +502,7 @@ async fn an_agent_that_is_not_known_is_an_error_that_names_those_that_are() {
 }
 
 #[tokio::test]
-async fn a_skill_that_works_by_itself_is_narrowed_by_the_one_that_is_active() {
+async fn a_skill_that_works_by_itself_has_all_tools_while_another_one_is_active() {
     let steps = [
         ScenarioStep::tool_call("load_skill", load("review").1),
         ScenarioStep::tool_call("load_skill", load("apart").1),
@@ -490,8 +512,8 @@ async fn a_skill_that_works_by_itself_is_narrowed_by_the_one_that_is_active() {
     ];
     let model = FakeModel::script(steps);
     let state = agent(&model).execute(start()).await;
-    assert_eq!(tools(&model.requests()[2]), ["read_file"]);
-    assert!(blocked(&told(&state)[2]), "the active skill stays active");
+    assert_eq!(tools(&model.requests()[2]), ["read_file", "write_file", "bash"]);
+    assert_eq!(state.get(&ACTIVE).map(|it| it.name), Some("review".to_owned()));
 }
 
 fn write(root: &Path, path: &str, text: &str) {

@@ -374,7 +374,10 @@ impl Setup {
     }
 
     fn rules(&self) -> UsePermissions {
-        let rules = UsePermissions::new(self.permissions.shared().clone()).with_on_ask(self.on_ask);
+        let grants = self.permissions.grants();
+        let rules = UsePermissions::new(self.permissions.shared().clone())
+            .with_on_ask(self.on_ask)
+            .with_grants(move |state| grants.active(state));
         let are_commands = self.commands.are_confined();
         let mcp = self.mcp.clone();
         rules.with_confined(move |tool| is_confined(tool, are_commands) || mcp.is_confined(tool))

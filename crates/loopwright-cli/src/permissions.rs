@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use loopwright_agent::MEMORY_TOOL;
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_capabilities::permissions::Permissions;
+use loopwright_capabilities::skills::SkillGrants;
 use loopwright_permissions::{
     Call, Decision, Mode, Policy, PolicyBuilder, Shell, Source, SourceKind, ToolKind,
     claude_settings,
@@ -17,8 +18,9 @@ use crate::capability_settings::{EXTERNAL, external_tools};
 use crate::chosen_rules::ChosenRule;
 use crate::claude_settings::{SharedSettings, UNSET, UNWANTED, are_used, shared_settings};
 use crate::command_hooks::{self, AgentHooks, CommandHooks, skill_hooks};
-use crate::config::{Config, ConfigSources, NotifySettings, Origin, PermissionSettings};
+use crate::config::{Config, ConfigSources, Discovery, NotifySettings, Origin, PermissionSettings};
 use crate::console;
+use crate::definitions::{Places, skills};
 use crate::fingerprint::files_of;
 use crate::folders::{self, Folder, FoldersError};
 use crate::project::{WORKTREES, repository};
@@ -106,6 +108,8 @@ struct PolicyOrigin {
     hooks: CommandHooks,
     /// What is odd about the hooks.
     hook_warnings: Vec<String>,
+    /// The calls that skills allow while they are active: those of the user, and of a project that is trusted.
+    grants: SkillGrants,
 }
 
 /// Why permissions cannot be changed.
@@ -140,6 +144,7 @@ impl RunPermissions {
         let origin = PolicyOrigin {
             hooks,
             hook_warnings,
+            grants: grants(sources, &project),
             config: config.clone(),
             sources: sources.clone(),
             project,
@@ -195,6 +200,11 @@ impl RunPermissions {
         let origin = self.origin.as_ref()?;
         let found = (!origin.hooks.is_empty()).then_some(&origin.hooks)?;
         Some((found, &origin.project.root))
+    }
+
+    /// Returns the calls that skills allow while they are active.
+    pub(crate) fn grants(&self) -> SkillGrants {
+        self.origin.as_ref().map(|origin| origin.grants.clone()).unwrap_or_default()
     }
 
     /// Returns the files of the project that hooks run. An agent that could change one of them could turn its hook off.
@@ -292,6 +302,15 @@ impl RunPermissions {
         self.shared.set(policy);
         Ok(())
     }
+}
+
+/// Reads the calls that skills allow. Those of a project that is not trusted allow nothing.
+fn grants(sources: &ConfigSources, project: &ProjectSettings) -> SkillGrants {
+    if sources.discovery == Discovery::Nothing {
+        return SkillGrants::default();
+    }
+    let places = if project.is_trusted() { Places::All } else { Places::User };
+    SkillGrants::of(&skills(&project.root, sources, places), &text(&project.root))
 }
 
 fn add_shadow(counts: &mut BTreeMap<String, (u64, u64)>, policy: &Policy) {

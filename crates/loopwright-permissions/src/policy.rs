@@ -570,6 +570,18 @@ impl Policy {
         Self { inner: Arc::new(inner), mode }
     }
 
+    /// Returns the policy with the rules of a trusted source added, such as the calls that an active skill allows. All rules that
+    /// deny or ask, lists of tools and the mode stay in force. Shadow rules are not copied.
+    #[must_use]
+    pub fn extended_by(&self, source: &Source) -> Self {
+        let mut inner = self.inner.with_rules_only();
+        inner.limits.clone_from(&self.inner.limits);
+        inner.forbidden_modes.clone_from(&self.inner.forbidden_modes);
+        inner.add(source);
+        inner.rules.sort_by_key(|compiled| std::cmp::Reverse(compiled.rule.decision));
+        Self { inner: Arc::new(inner), mode: self.mode }
+    }
+
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
     }

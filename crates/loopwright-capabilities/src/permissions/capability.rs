@@ -7,8 +7,8 @@ use std::sync::Arc;
 use loopwright_agent::{
     BuildError, CALL_RULES, CallRules, Capability, CapabilityRegistry, Configurator,
 };
-use loopwright_core::{OnAsk, Priority};
-use loopwright_permissions::Mode;
+use loopwright_core::{AgentState, OnAsk, Priority};
+use loopwright_permissions::{Mode, Source};
 use serde::Deserialize as _;
 
 use super::hook::{Rules, ShownTools};
@@ -17,6 +17,9 @@ use super::shared::Permissions;
 
 /// Returns `true` for the names of tools whose effects are confined.
 pub(super) type IsConfined = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// Returns the rules that allow calls while an agent is in a state.
+pub(super) type Grants = Arc<dyn Fn(&AgentState) -> Vec<Source> + Send + Sync>;
 
 /// Applies permission rules to the calls of an agent and its sub-agents.
 ///
@@ -30,6 +33,7 @@ pub struct UsePermissions {
     on_ask: OnAsk,
     is_confined: IsConfined,
     restriction: Option<Restriction>,
+    grants: Option<Grants>,
 }
 
 impl UsePermissions {
@@ -40,7 +44,19 @@ impl UsePermissions {
             on_ask: OnAsk::default(),
             is_confined: Arc::new(|_| false),
             restriction: None,
+            grants: None,
         }
+    }
+
+    /// Sets a function that returns further rules for calls of an agent in a state, such as those of active skills
+    /// ([`SkillGrants`](crate::skills::SkillGrants)). The calls that they allow need no approval, unless other rules deny them or
+    /// ask about them.
+    pub fn with_grants(
+        mut self,
+        grants: impl Fn(&AgentState) -> Vec<Source> + Send + Sync + 'static,
+    ) -> Self {
+        self.grants = Some(Arc::new(grants));
+        self
     }
 
     /// Sets the policy for calls that need approval by a rule. With [`OnAsk::Fail`], the runs of the agents above a
@@ -96,12 +112,19 @@ impl Capability for UsePermissions {
     }
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
-        let Self { permissions, on_ask, is_confined, restriction } = self.clone();
+        let Self { permissions, on_ask, is_confined, restriction, grants } = self.clone();
         let (policies, restricted) = (permissions.clone(), restriction.clone());
         agent.sinks.add_mode_label(move || told_mode(&policies, restricted.as_ref()));
         agent.hooks.add_at(
             Priority::GUARD,
-            Rules { permissions, on_ask, is_confined, restriction, shown: ShownTools::default() },
+            Rules {
+                permissions,
+                on_ask,
+                is_confined,
+                restriction,
+                grants,
+                shown: ShownTools::default(),
+            },
         );
         Ok(())
     }

@@ -14,7 +14,7 @@ use loopwright_permissions::{Call, Decision, Mode, Policy};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::capability::IsConfined;
+use super::capability::{Grants, IsConfined};
 use super::restriction::Restriction;
 use super::shared::Permissions;
 use crate::questions;
@@ -30,6 +30,7 @@ pub(super) struct Rules {
     pub(super) on_ask: OnAsk,
     pub(super) is_confined: IsConfined,
     pub(super) restriction: Option<Restriction>,
+    pub(super) grants: Option<Grants>,
     pub(super) shown: ShownTools,
 }
 
@@ -108,6 +109,9 @@ impl Rules {
             asked = asked.confined();
         }
         let verdict = policy.decide(&asked);
+        if verdict.decision != Decision::Deny && self.is_granted(policy, &asked, state) {
+            return ToolDecision::Allow;
+        }
         let reason = verdict.reason.to_string();
         let is_decided = cx.already_approved || tool.is_none();
         match verdict.decision {
@@ -129,6 +133,18 @@ impl Rules {
                 ToolDecision::Block { reason: format!("{DENIED} ({reason}); continue without it") }
             }
         }
+    }
+
+    /// Returns `true` if further rules for the state of an agent allow a call that no rule denies.
+    fn is_granted(&self, policy: &Policy, call: &Call<'_>, state: &AgentState) -> bool {
+        let grants = self.grants.as_ref().map(|grants| grants(state)).unwrap_or_default();
+        if grants.is_empty() {
+            return false;
+        }
+        let policy =
+            grants.iter().fold(policy.clone(), |policy, source| policy.extended_by(source));
+        let verdict = policy.decide(call);
+        verdict.decision == Decision::Allow && verdict.rule().is_some()
     }
 
     /// Asks about a call if a user is present.

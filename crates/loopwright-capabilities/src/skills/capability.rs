@@ -4,10 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, CapabilityRegistry, Configurator, Definitions};
-use loopwright_core::Priority;
 
 use crate::child::IsolateAgents;
-use crate::skills::hook::SkillGuard;
 use crate::skills::library::SkillLibrary;
 use crate::skills::loaded::Repeating;
 use crate::skills::model::SkillModel;
@@ -84,7 +82,6 @@ impl Capability for UseSkills {
             agent.prompt.add(PLACE, "skills", text);
         }
         agent.tools.add(self.0.clone());
-        agent.hooks.add_at(Priority::GUARD, SkillGuard);
         agent.compiler.wrap(|compiler| Arc::new(Repeating::new(compiler)));
         agent.driver.wrap(|driver| Arc::new(SkillModel(driver)));
         Ok(())

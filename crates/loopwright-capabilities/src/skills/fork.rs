@@ -34,11 +34,6 @@ pub(super) async fn fork(
     let agent = agent(skill, agents)?;
     let active = ActiveSkill::of(skill, policy.model(&skill.info));
     let bound = serde_json::to_value(&active).map_err(SkillError::State)?;
-    let rules = active.allowed_tools.clone();
-    let is_allowed = move |name: &str| {
-        let by_skill = rules.is_empty() || rules.iter().any(|it| it.names(name));
-        by_skill && name != LOAD_SKILL
-    };
     let name = format!("skill:{}", skill.name());
     let child = match &agent {
         Some((agents, definition)) => agents.child(definition, name, cx)?,
@@ -47,7 +42,10 @@ pub(super) async fn fork(
     let only_reads = agent.is_none() && named(skill).is_some_and(|it| READING.contains(&it));
     let child =
         if only_reads { child.keep_tools(|name| READING_TOOLS.contains(&name)) } else { child };
-    let child = child.keep_tools(is_allowed).cap(&policy.fork).with_max_depth(policy.max_depth);
+    let child = child
+        .keep_tools(|name| name != LOAD_SKILL)
+        .cap(&policy.fork)
+        .with_max_depth(policy.max_depth);
     let prepare = |state: AgentState| {
         let state = state.edit(Edit::Set(BOUND.slot(), Some(bound)));
         match model::asked(state.llm(), &active) {

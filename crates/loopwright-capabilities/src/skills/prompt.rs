@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::skills::active::joined;
-use crate::skills::skill::{Skill, SkillInfo};
+use crate::skills::skill::Skill;
 
 const INTRODUCTION: &str = "Skills are instructions for one kind of work. If one of these fits \
     the task, call `load_skill` with its name before you start, and follow its instructions:";
@@ -13,14 +12,7 @@ pub(super) fn catalogue(skills: &[Arc<Skill>]) -> Option<String> {
     let lines: Vec<String> = skills
         .iter()
         .filter(|it| !it.info.description.is_empty())
-        .map(|it| line(&it.info))
+        .map(|it| it.info.to_line())
         .collect();
     (!lines.is_empty()).then(|| format!("{INTRODUCTION}\n{}", lines.join("\n")))
-}
-
-fn line(info: &SkillInfo) -> String {
-    match info.allowed_tools.as_slice() {
-        [] => info.to_line(),
-        rules => format!("{} (tools while it is active: {})", info.to_line(), joined(rules)),
-    }
 }

@@ -35,7 +35,8 @@ pub struct SkillInfo {
     pub compatibility: Option<String>,
     /// Other data, such as `tags`.
     pub metadata: Map<String, Value>,
-    /// The tools that can be called while it is active; empty means all.
+    /// The calls that run without approval while it is active, if a program grants them: [`SkillGrants`](super::SkillGrants). They
+    /// forbid no other calls.
     pub allowed_tools: Vec<ToolRule>,
     /// Whether models see it.
     pub model_invocable: bool,

@@ -4,10 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use loopwright_core::{
-    LlmConfig,
-    messages::{ReasoningEffort, ToolCall},
-};
+use loopwright_core::{AgentState, Edit, LlmConfig, messages::ReasoningEffort};
+use loopwright_permissions::{Call, Mode, Policy};
 use loopwright_sandbox::{ExitOutcome, FakeSandbox, Output, TimeoutKind};
 use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
@@ -346,7 +344,7 @@ fn names_of_other_hosts_stand_for_our_tools() {
 }
 
 #[test]
-fn a_pattern_in_parentheses_restricts_the_tool() {
+fn a_pattern_in_parentheses_allows_some_calls_of_a_tool_while_the_skill_is_active() {
     let run = |command: &str| ("bash", json!({ "command": command }));
     let open = |path: &str| ("read_file", json!({ "path": path }));
     let cases = [
@@ -371,14 +369,18 @@ fn a_pattern_in_parentheses_restricts_the_tool() {
         ("Grep(x)", ("grep", json!({ "pattern": "x" })), false),
     ];
     for (rule, (tool, arguments), expect) in cases {
-        let call = ToolCall::new("1", tool, arguments.to_string());
-        let active = ActiveSkill {
-            name: "s".to_owned(),
-            allowed_tools: rules(&[rule]),
-            model: None,
-            effort: None,
+        let info = SkillInfo { allowed_tools: rules(&[rule]), ..SkillInfo::new("s", "d") };
+        let library = SkillLibrary::default().with(Skill::new(info, ""));
+        let grants = SkillGrants::of(&library, "/");
+        let policy = Policy::builder("/").mode(Mode::Ask).build();
+        let decide = |state: &AgentState| {
+            let sources = grants.active(state);
+            let policy = sources.iter().fold(policy.clone(), |it, source| it.extended_by(source));
+            policy.decide(&Call::new(tool, &arguments)).rule().is_some()
         };
-        assert_eq!(active.forbids(&call).is_none(), expect, "{rule} {arguments}");
+        let invoked = AgentState::new().edit(Edit::Set(INVOKED.slot(), Some("s".into())));
+        assert_eq!(decide(&invoked), expect, "{rule} {arguments}");
+        assert!(!decide(&AgentState::new()), "{rule} {arguments}");
     }
 }
 

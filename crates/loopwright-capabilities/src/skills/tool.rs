@@ -61,7 +61,7 @@ pub struct LoadSkillArgs {
     /// A file of the skill to show, as the skill names it; the skill is not loaded again.
     #[serde(default)]
     pub resource: Option<String>,
-    /// Ends a skill and its restrictions: the named skill, or the active one.
+    /// Ends a skill: the named skill, or the active one.
     #[serde(default)]
     pub done: Option<bool>,
 }
@@ -106,9 +106,8 @@ pub enum SkillError {
 
 const DESCRIPTION: &str = "Loads a skill: instructions for one kind of work, which you follow \
     from then on. Pass `skill_name`, and `arguments` if the skill takes any; without a name, the \
-    available skills are listed. With `resource`, a file that the skill mentions is shown. The \
-    restrictions of a skill apply until another skill is loaded or you call this tool with \
-    `done`.";
+    available skills are listed. With `resource`, a file that the skill mentions is shown. \
+    A skill is active until another skill is loaded or you call this tool with `done`.";
 
 impl LoadSkill {
     /// Creates the tool with a library.
@@ -211,7 +210,7 @@ impl LoadSkill {
         let output = ToolOutput { value: Some(value.into()), ..ToolOutput::text(shown) };
         let mut texts = self.earlier(cx).await;
         texts.push((skill.name().to_owned(), text));
-        let output = active::begin(output, &active, cx.agent.tools());
+        let output = active::begin(output, &active);
         let output = output.and_then(|it| it.with_value(&LOADED, &loaded::with(texts, cx)));
         output.map_err(SkillError::State)
     }
