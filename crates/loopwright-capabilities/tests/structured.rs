@@ -294,7 +294,7 @@ async fn a_key_that_cannot_be_stored_is_not_extracted() {
         ),
         (
             json!({ "input": "x", "schema": "lead", "store_as": "b" }),
-            "Error: the limit of 1 stored values is reached; use the name of one of them to replace it",
+            "Error: the limit of 1 stored values has been reached; use the name of one of them to replace it",
         ),
     ];
     for (args, expect) in cases {

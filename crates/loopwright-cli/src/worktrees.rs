@@ -77,7 +77,7 @@ enum WorktreeError {
         #[source]
         source: io::Error,
     },
-    #[error("its git worktree cannot be created: the program is ending")]
+    #[error("its git worktree cannot be created: the program is exiting")]
     Ending,
 }
 

@@ -403,7 +403,7 @@ impl RemoteModel {
             RateLimited::PastDeadline(Some(wait)) => {
                 let seconds = wait.as_secs_f64().ceil();
                 let message = format!(
-                    "the rate limit is reached: the next request is allowed in {seconds} \
+                    "the rate limit has been reached: the next request is allowed in {seconds} \
                         seconds, after the deadline"
                 );
                 (message, Some(wait))

@@ -194,7 +194,7 @@ impl Limiter {
         } else {
             return Ok(());
         };
-        let text = format!("today's limit of {used} is reached; see `/v1/usage`");
+        let text = format!("today's limit of {used} has been reached; see `/v1/usage`");
         Err(Problem::too_many_requests(text).with_retry_after(seconds(today.left)))
     }
 

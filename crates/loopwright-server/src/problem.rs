@@ -78,7 +78,7 @@ problems! {
     /// A tool of the client has the same name as a tool of the agent.
     tool_name_taken: UNPROCESSABLE_ENTITY, "A tool of the client has the same name as a tool of the agent.";
     /// The principal has reached a limit.
-    too_many_requests: TOO_MANY_REQUESTS, "A limit is reached.";
+    too_many_requests: TOO_MANY_REQUESTS, "A limit has been reached.";
     /// The server failed.
     internal: INTERNAL_SERVER_ERROR, "The server failed.";
     /// The server or its session store is unavailable.

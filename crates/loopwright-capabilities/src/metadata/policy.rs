@@ -42,7 +42,7 @@ pub enum MetadataError {
         max: usize,
     },
     /// The limit of keys is reached.
-    #[error("the limit of {0} keys is reached; overwrite an existing key")]
+    #[error("the limit of {0} keys has been reached; overwrite an existing key")]
     TooMany(usize),
     /// The key is unknown.
     #[error("unknown key `{key}`; {known}")]

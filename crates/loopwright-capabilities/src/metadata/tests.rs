@@ -97,7 +97,7 @@ fn the_number_of_keys_is_limited_within_a_step_too() {
     let one_step =
         vec![store("tasks", 0), store("a", 1), store("a", 2), store("b", 3), store("c", 4)];
     let state = run(policy, [one_step, vec![store("d", 5), store("b", 6)]]);
-    let full = "Error: the limit of 2 keys is reached; overwrite an existing key";
+    let full = "Error: the limit of 2 keys has been reached; overwrite an existing key";
     let expect = ["Stored `a`: 1", "Stored `a`: 2", "Stored `b`: 3", full, full, "Stored `b`: 6"];
     assert_eq!(tool_results(&state)[1..], expect);
     let kept: Vec<_> = state.metadata().iter().map(|(key, it)| (key, it.clone())).collect();

@@ -133,7 +133,7 @@ fn over_the_limit_it_is_refused_and_the_model_sees_it() {
     let twice = UseExecutionRetrospective::new(policy(2));
     let (state, model) = run_with(steps, twice, asked());
     assert_eq!((Checkpoints::of(&state).rewinds, state.step_count()), (2, 7));
-    let refused = "Error: cannot return again: the limit of 2 returns is reached; continue from the current state";
+    let refused = "Error: cannot return again: the limit of 2 returns has been reached; continue from the current state";
     let going = "Returning to checkpoint 1.";
     assert_eq!(told(&state), [going, going, refused]);
     // What the first time taught stands before the checkpoint that the second time led to.

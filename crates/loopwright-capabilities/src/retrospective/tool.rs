@@ -60,7 +60,7 @@ pub enum RewindError {
     Compacted(u32),
     /// The limit of rewinds is reached.
     #[error(
-        "cannot return again: the limit of {0} returns is reached; continue from the current state"
+        "cannot return again: the limit of {0} returns has been reached; continue from the current state"
     )]
     UsedUp(u32),
     /// An earlier call of the step already rewinds.

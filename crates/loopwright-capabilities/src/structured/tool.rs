@@ -155,7 +155,7 @@ fn may_store(
     if metadata.get(key).is_none() && metadata.len() >= policy.max_keys {
         let most = policy.max_keys;
         return Err(Refused::Told(format!(
-            "the limit of {most} stored values is reached; use the name of one of them to replace it"
+            "the limit of {most} stored values has been reached; use the name of one of them to replace it"
         )));
     }
     Ok(())

@@ -83,7 +83,7 @@ pub struct AgentArgs {
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Permissions")]
 pub struct PermissionArgs {
-    /// Choose which tool calls run without a rule: plan, ask, accept-edits, auto, deny or unconfined [default: auto]
+    /// Choose which tool calls run without an allow rule: plan, ask, accept-edits, auto, deny or unconfined [default: auto]
     #[arg(long, value_name = "MODE", value_parser = parsed::<Mode>)]
     pub permission_mode: Option<Mode>,
     /// Same as `--permission-mode unconfined`, under the name that other programs use

@@ -47,7 +47,7 @@ pub struct ReadArgs {
     /// Show at most N bytes [default: 32768]
     #[arg(long, value_name = "N")]
     pub max_bytes: Option<i64>,
-    /// Continue from this point, as printed by the previous page
+    /// Continue from this point, as printed at the end of the previous page
     #[arg(long, value_name = "TOKEN")]
     pub continue_from: Option<String>,
 }

@@ -97,7 +97,7 @@ pub struct ListArgs {
     /// List only sessions of this agent
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Continue from this point, as printed by the previous page
+    /// Continue from this point, as printed at the end of the previous page
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
     /// Print one JSON object
@@ -221,7 +221,7 @@ pub struct RewindArgs {
     /// The step, as numbered by `sessions show`
     #[arg(value_name = "STEP")]
     pub step: u64,
-    /// Also undo file changes made by tools after that step; files changed since then are kept
+    /// Also undo file changes made by tools after that step; files that were also changed in another way are kept
     #[arg(long)]
     pub files: bool,
 }

@@ -174,5 +174,5 @@ pub(super) fn assignment(name: &str, value: &Word) -> Option<&'static str> {
     }
     let known = known_parts(&value.text);
     (known.contains("$(") || known.contains('`'))
-        .then_some("a variable contains a command, which arithmetic would run")
+        .then_some("arithmetic could run a command contained in a variable")
 }

@@ -47,7 +47,7 @@ fn told(cause: &io::Error) -> (String, &'static str) {
             ("the disk is full", "free some space and try again")
         }
         ErrorKind::FileTooLarge => {
-            ("the file size limit is reached", "raise the file size limit and try again")
+            ("the file size limit has been reached", "raise the file size limit and try again")
         }
         ErrorKind::PermissionDenied => {
             ("permission denied", "let this user read and write the store's directory")

@@ -59,7 +59,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
     let text = String::from_utf8(output.stdout).unwrap();
     let told = |what: &str| text.lines().find_map(|it| it.strip_prefix(what)).unwrap().to_owned();
     assert!(
-        told("failed ").contains("the file size limit is reached; raise the file size limit"),
+        told("failed ").contains("the file size limit has been reached; raise the file size limit"),
         "{text}"
     );
     let version: u64 = told("wrote ").parse().unwrap();

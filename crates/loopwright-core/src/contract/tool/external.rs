@@ -36,7 +36,7 @@ use crate::tool::{AnyTool, IntoTool, SideEffects, ToolApproval, ToolOptions};
 /// ```
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[must_use = "a tool does nothing until an agent has it"]
+#[must_use = "a tool does nothing until it is added to an agent"]
 pub struct ExternalTool {
     name: Arc<str>,
     #[serde(default)]
