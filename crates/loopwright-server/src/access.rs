@@ -143,7 +143,7 @@ impl Access {
             Ok(principal) => Ok(Some(principal)),
             Err(Refused::Invalid(reason)) => {
                 // The reason is for the operator: a client learns only that the token is invalid.
-                tracing::debug!(%reason, "a token is refused");
+                tracing::debug!(%reason, "a token was refused");
                 Ok(None)
             }
             Err(Refused::Unavailable(error)) => {

@@ -258,7 +258,7 @@ impl Source<'_> {
             notes.push("[Bytes that are not UTF-8 text are shown as \u{FFFD}.]".to_owned());
         }
         if is_moved {
-            notes.push("[The file has changed since the previous page.]".to_owned());
+            notes.push("[The file has changed since the previous page was read.]".to_owned());
         }
         let mut text = page.text;
         if !notes.is_empty() {

@@ -203,12 +203,12 @@ impl Tool for ToolsTool {
         match self.offer {
             ToolExposure::Callable => {
                 "Finds more tools. Some tools are not shown to you: list them, search for what \
-                    you need, read about one with help, and activate it to call it from the next \
+                    you need, read about one with `help`, and activate it to call it from the next \
                     step on."
             }
             ToolExposure::DescribeOnly => {
                 "Describes the available tools: list them, search among them, or read about one \
-                    with help."
+                    with `help`."
             }
         }
     }

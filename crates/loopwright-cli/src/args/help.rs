@@ -78,7 +78,7 @@ Examples:
     loopwright chat --fork 7f3a@3
 
 Keys:
-  Enter sends the message; Alt-Enter, Ctrl-J, or a backslash before Enter, starts a new line.
+  Enter sends the message; Alt-Enter, Ctrl-J, or a backslash before Enter starts a new line.
   Ctrl-C stops the agent; pressed twice at an empty prompt, it exits. Ctrl-D exits.
   Tab completes commands and files. Ctrl-R searches the history. Ctrl-G opens $EDITOR.
   Esc Esc lists your messages, so that you can rewind to one. Ctrl-O shows a folded paste.

@@ -129,7 +129,9 @@ impl ConverseReading {
             "end_turn" | "stop_sequence" | "tool_use" | "" if self.calls > 0 => {
                 FinishReason::ToolCalls
             }
-            "tool_use" => return Err(self.fail("the response should call tools but calls none")),
+            "tool_use" => {
+                return Err(self.fail("the response announces tool calls but contains none"));
+            }
             "end_turn" | "stop_sequence" => FinishReason::Stop,
             "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
             "guardrail_intervened" | "content_filtered" => FinishReason::ContentFilter,

@@ -89,7 +89,9 @@ impl CohereReading {
             }
             "COMPLETE" | "STOP_SEQUENCE" | "TOOL_CALL" | "" if has_calls => FinishReason::ToolCalls,
             "COMPLETE" | "STOP_SEQUENCE" => FinishReason::Stop,
-            "TOOL_CALL" => return Err(self.fail("the response should call tools but calls none")),
+            "TOOL_CALL" => {
+                return Err(self.fail("the response announces tool calls but contains none"));
+            }
             "MAX_TOKENS" => FinishReason::Length,
             "ERROR_TOXIC" => FinishReason::ContentFilter,
             "ERROR" => {

@@ -163,7 +163,7 @@ impl ChatReading {
                 return Err(with_usage(error, self.usage));
             }
             Some("tool_calls" | "function_call" | "tool_use") if answer.is_empty() => {
-                return Err(self.fail("the response should call tools but calls none"));
+                return Err(self.fail("the response announces tool calls but contains none"));
             }
             Some(other) => FinishReason::Other(other.into()),
         };

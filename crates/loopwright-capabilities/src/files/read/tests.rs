@@ -106,7 +106,7 @@ fn a_file_that_changed_keeps_its_line_numbers() {
     let args = json!({ "path": "f", "continue_from": continuation(&first) });
     assert_eq!(said(&tool, args.clone()), "     3\tc\n");
     fs::write(home.path().join("f"), "much longer\nthan before\nC\n").unwrap();
-    let note = "\n[The file has changed since the previous page.]";
+    let note = "\n[The file has changed since the previous page was read.]";
     assert_eq!(said(&tool, args.clone()), format!("     3\tC\n{note}"));
     fs::write(home.path().join("f"), "short\n").unwrap();
     assert_eq!(

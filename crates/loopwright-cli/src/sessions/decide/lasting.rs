@@ -53,7 +53,7 @@ impl LastingDecision {
             UserDecision::Deny(_) | UserDecision::Stop(_) => Decision::Deny,
             _ => {
                 return Err(SessionsError::Usage(format!(
-                    "`{option}` needs `approve` without arguments, `deny` or `stop`"
+                    "`{option}` works only with `deny`, `stop`, or `approve` without arguments"
                 )));
             }
         };

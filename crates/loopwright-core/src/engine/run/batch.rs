@@ -191,7 +191,7 @@ impl Batch {
                 }
                 if has_begun && attempt >= run.options.max_attempts {
                     let text = format!(
-                        "all {attempt} attempts of this call were interrupted, so it was not \
+                        "all {attempt} attempts at this call were interrupted, so it was not \
                             retried"
                     );
                     let failure = Failure::new(FailureKind::CrashLoop, text);

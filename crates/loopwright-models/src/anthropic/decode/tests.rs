@@ -204,7 +204,7 @@ fn reasons_to_stop_are_told_in_our_words() {
         assert_eq!(finish(std::slice::from_ref(&call), reason), expect, "{reason}");
     }
     let error = answer(&[], r#""tool_use""#).unwrap_err();
-    assert_eq!(error.message, "p: the response should call tools but calls none");
+    assert_eq!(error.message, "p: the response announces tool calls but contains none");
 }
 
 #[test]
