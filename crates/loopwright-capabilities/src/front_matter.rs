@@ -67,19 +67,24 @@ pub fn split(text: &str) -> Option<(&str, &str)> {
 ///
 /// Returns an error if it is no YAML then either; the error is that of the text as it is.
 pub fn read(front: &str) -> Result<FrontMatter, YamlError> {
-    Yaml::read(front).map(|yaml| FrontMatter { yaml, is_quoted: false }).or_else(|error| {
-        let quoted = Yaml::read(&quoted(front));
-        quoted.map(|yaml| FrontMatter { yaml, is_quoted: true }).map_err(|_| error)
+    let quoted_as = |only_hints| Yaml::read(&quoted(front, only_hints)).ok();
+    let is_valid = |yaml| FrontMatter { yaml, is_quoted: false };
+    Yaml::read(front).map(is_valid).or_else(|error| {
+        let read = quoted_as(true).map(is_valid);
+        let read = read.or_else(|| Some(FrontMatter { yaml: quoted_as(false)?, is_quoted: true }));
+        read.ok_or(error)
     })
 }
 
-fn quoted(front: &str) -> String {
+/// Puts quotes around hints, and around other values unless `only_hints` are wanted.
+fn quoted(front: &str, only_hints: bool) -> String {
     let line = |line: &str| match line.split_once(": ") {
         Some(("argument-hint", value)) if value.trim_start().starts_with('[') => {
             format!("argument-hint: '{}'\n", value.trim().replace('\'', "''"))
         }
         Some((key, value))
-            if value.contains(':')
+            if !only_hints
+                && value.contains(':')
                 && !key.starts_with([' ', '-', '#'])
                 && !value.trim_start().starts_with(['"', '\'', '[', '{', '|', '>']) =>
         {

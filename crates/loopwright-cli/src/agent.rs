@@ -254,10 +254,10 @@ impl Setup {
         self.applied.as_ref().map(|it| &it.defined).or(self.own.as_ref())
     }
 
-    /// Warns about permission settings that have no effect.
-    pub(crate) fn tell_permission_warnings(&self) {
+    /// Warns about settings that have no effect. `review` is what reviews those of a project.
+    pub(crate) fn tell_permission_warnings(&self, review: &str) {
         let declared = self.defined().map(Defined::external_tools).unwrap_or_default();
-        self.permissions.tell_warnings(&declared);
+        self.permissions.tell_warnings(&declared, (review, self.own.is_some()));
     }
 
     /// Warns of tools that the agent's definition names and that it does not have.

@@ -1,5 +1,8 @@
 //! The dialog about waiting calls: the call, and the user's answer.
 
+mod anew;
+mod show;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,8 +16,9 @@ use loopwright_sessions::{
     AgentSession, DecideShown, SessionError, SessionId, SessionRuntime, SessionStore, ShownRequest,
 };
 use serde_json::{Map, Value, json};
-use unicode_width::UnicodeWidthStr as _;
 
+use self::anew::decided_anew;
+use self::show::{expected, explain, show};
 use crate::agent::Setup;
 use crate::chosen_rules::{self, ChosenRule, DecideWithRules};
 use crate::commands::are_confined;
@@ -30,7 +34,6 @@ use crate::input::{Input, InputEvent};
 use crate::loops::{FixedLoop, maintenance_runtime};
 use crate::notify;
 use crate::permissions::{RunPermissions, is_confined};
-use crate::render::{columns, file_diff, sanitize_terminal, single_line};
 use crate::report::needed;
 use crate::session::{SessionsError, now};
 use crate::sessions::{DECLINED, UserDecision, misses_form};
@@ -39,9 +42,6 @@ use crate::startup::NoopListener;
 
 /// How long a turn takes after which the terminal is told that it is done.
 const LONG: Duration = Duration::from_secs(10);
-
-/// The most lines of a command or of arguments that are shown.
-const LINES: usize = 20;
 
 /// How a turn ends.
 pub(crate) enum Turned {
@@ -109,7 +109,7 @@ pub(crate) async fn say(
         if notifies {
             console::notify("Loopwright is waiting for your answer");
         }
-        match decide(conversation, &id, input, signals.as_deref_mut()).await {
+        match decide(conversation, stage, &id, input, signals.as_deref_mut()).await {
             Ok(Decided::All) => said = UserInput::default(),
             Ok(Decided::Later) => return Turned::Ended(exit_code),
             Ok(Decided::Left(InputEvent::Signal(reason))) => {
@@ -200,6 +200,12 @@ enum Answer {
     Always(Scope),
     /// Deny, and deny calls like it from now on.
     Never(Scope),
+    /// Not an answer: all of the call is shown.
+    View,
+    /// Not an answer: the answers are explained.
+    Help,
+    /// The permission mode changes, and the call is decided about anew. Without a name, the mode is shown.
+    Mode(String),
     /// Not an answer: the reason is shown, and the question again.
     Unclear(&'static str),
 }
@@ -218,6 +224,7 @@ pub(crate) enum Scope {
 /// Returns an error if the session cannot be read or written.
 async fn decide(
     conversation: &Conversation,
+    stage: RunDisplay,
     id: &SessionId,
     input: &mut Input,
     mut signals: Option<&mut Signals>,
@@ -225,6 +232,7 @@ async fn decide(
     let setup = &conversation.setup;
     let agent = setup.build(NoopListener).map_err(SessionError::from)?;
     let runtime = SessionRuntime::new(Arc::clone(&conversation.store), FixedLoop(agent));
+    let mut is_whole = false;
     loop {
         let version = conversation.store.header(id).await?.map(|it| it.version);
         let session = runtime.session(id).await?;
@@ -234,12 +242,13 @@ async fn decide(
         let waits = |it: &&PendingApproval<'_>| !it.question.is_expired(now);
         let Some(asked) = pending.iter().find(waits) else { return Ok(Decided::All) };
         let rules = suggested(setup, state, asked);
-        show(setup, asked, &rules);
+        show(setup, asked, &rules, std::mem::take(&mut is_whole));
         let request = ShownRequest::of(id, state, asked);
         let left = asked.question.deadline.map(|at| at.since(now));
         let store = Arc::clone(&conversation.store);
         let closed = closed(store, id.clone(), request.clone(), version.unwrap_or_default(), left);
-        let text = match input.answer_until(signals.as_deref_mut(), closed).await {
+        let is_call = matches!(asked.kind, RequestKind::Approval);
+        let text = match input.answer_until(signals.as_deref_mut(), closed, is_call).await {
             InputEvent::TextOrSecret(text) => text,
             InputEvent::Expired => {
                 let has_time = !asked.question.is_expired(self::now());
@@ -251,6 +260,18 @@ async fn decide(
         };
         let (resolution, lasting) = match answer(&text, asked, !rules.is_empty()) {
             Answer::Decide(decision) => (decision.of(Some(asked), state), None),
+            Answer::View => {
+                is_whole = true;
+                continue;
+            }
+            Answer::Help => {
+                explain();
+                continue;
+            }
+            Answer::Mode(name) => match decided_anew(conversation, stage, &name, state, asked) {
+                Some(resolution) => (resolution, None),
+                None => continue,
+            },
             Answer::Unclear(hint) => {
                 console::tell(hint);
                 continue;
@@ -268,7 +289,10 @@ async fn decide(
             Ok(session) => keep(&setup.permissions, &session, lasting, &rules),
             Err(SessionError::Superseded { .. }) => console::tell(SUPERSEDED),
             // An answer that does not fit is not recorded, and the question stands.
-            Err(SessionError::Decision(error)) => console::warn(&error),
+            Err(SessionError::Decision(error)) => match expected(&options(asked)) {
+                Some(expected) => console::tell(&expected),
+                None => console::warn(&error),
+            },
             Err(error) => return Err(error.into()),
         }
     }
@@ -341,9 +365,13 @@ pub(crate) fn suggested(
     state: &AgentState,
     asked: &PendingApproval<'_>,
 ) -> Vec<String> {
-    let is_confined = setup.mcp.is_confined(&asked.call.name)
-        || is_confined(&asked.call.name, setup.commands.are_confined());
-    rules_for(&setup.permissions.policy(), state, asked, is_confined)
+    rules_for(&setup.permissions.policy(), state, asked, is_confined_in(setup, asked))
+}
+
+/// Returns `true` if nothing that a call does leaves the sandbox of the run.
+fn is_confined_in(setup: &Setup, asked: &PendingApproval<'_>) -> bool {
+    setup.mcp.is_confined(&asked.call.name)
+        || is_confined(&asked.call.name, setup.commands.are_confined())
 }
 
 /// Returns the rules that would decide about a call of a stored session from now on, and the permissions that keep them.
@@ -376,6 +404,18 @@ pub(crate) fn rules_for(
     if !matches!(asked.kind, RequestKind::Approval) || asked.question.is_recovery() {
         return Vec::new();
     }
+    with_call(state, asked, is_confined, |call| {
+        policy.suggest(call).into_iter().map(|suggested| suggested.rule).collect()
+    })
+}
+
+/// Does something with a call that waits, as rules see it.
+fn with_call<T>(
+    state: &AgentState,
+    asked: &PendingApproval<'_>,
+    is_confined: bool,
+    use_call: impl FnOnce(&Call<'_>) -> T,
+) -> T {
     let arguments = asked.call.parse_arguments().unwrap_or(Value::Null);
     let directory = match asked.directory {
         Some(directory) => Some(directory.to_string()).filter(|it| !it.is_empty()),
@@ -388,108 +428,7 @@ pub(crate) fn rules_for(
         None if !asked.path.is_empty() && asked.directory.is_none() => call.with_unknown_dir(),
         None => call,
     };
-    policy.suggest(&call).into_iter().map(|suggested| suggested.rule).collect()
-}
-
-/// Shows what waits, and what can be answered.
-fn show(setup: &Setup, asked: &PendingApproval<'_>, rules: &[String]) {
-    let agents: Vec<&str> = asked.path.iter().map(|it| &*it.agent).collect();
-    let of =
-        if agents.is_empty() { String::new() } else { format!(" of {}", agents.join(" › ")) };
-    let name = sanitize_terminal(&asked.call.name);
-    console::tell(&sanitize_terminal(&format!("? {name}{of}: {}", asked.question.text)));
-    for line in preview(setup, asked.call) {
-        console::tell(&format!("  {line}"));
-    }
-    if let Some(deadline) = asked.question.deadline {
-        let left = humantime::format_duration(Duration::from_secs(deadline.since(now()).as_secs()));
-        console::tell(&format!("  denied automatically in {left}"));
-    }
-    if let RequestKind::External { .. } = asked.kind {
-        return console::tell("  type the result as JSON, `/error TEXT`, `/decline`, or `/stop`");
-    }
-    if let RequestKind::Question { .. } = asked.kind {
-        for (number, option) in options(asked).iter().enumerate() {
-            console::tell(&format!("  {} {}", number + 1, single_line(option, 200)));
-        }
-        let fields = schema_of(asked).map(form::describe).filter(|it| it.len() > 1);
-        let Some(fields) = fields else {
-            return console::tell("  type the answer, `/decline` or `/cancel`");
-        };
-        for line in fields {
-            console::tell(&format!("  {}", single_line(&line, 400)));
-        }
-        return console::tell(&format!("  {}", form::FILL_IN));
-    }
-    for row in in_rows(&keys(asked, rules), columns()) {
-        console::tell(&row);
-    }
-}
-
-/// Returns the keys that answer whether a call runs, each with its meaning.
-fn keys(asked: &PendingApproval<'_>, rules: &[String]) -> Vec<String> {
-    if asked.question.is_recovery() {
-        return ["1 run it again", "d mark it as done", "3 skip it", "q stop the run"]
-            .map(str::to_owned)
-            .into();
-    }
-    let mut keys = vec!["1 yes".to_owned()];
-    if !rules.is_empty() {
-        let rules: Vec<_> = rules.iter().map(|rule| single_line(rule, 200)).collect();
-        keys.extend([format!("2 always: {}", rules.join(", ")), "s this session".to_owned()]);
-    }
-    keys.push("3 no [REASON]".to_owned());
-    if !rules.is_empty() {
-        keys.extend(["n! never", "ns! not in this session"].map(str::to_owned));
-    }
-    keys.push("q no, and stop".to_owned());
-    let edits = if command_of(asked.call).is_some() { "e COMMAND" } else { "e JSON" };
-    keys.push(edits.to_owned());
-    keys
-}
-
-/// Lays out phrases in rows of a width. A row breaks between phrases, and a phrase that is longer has its own row.
-fn in_rows(phrases: &[String], width: usize) -> Vec<String> {
-    let mut rows: Vec<String> = Vec::new();
-    for phrase in phrases {
-        match rows.last_mut() {
-            Some(row) if row.width() + 2 + phrase.width() <= width => row.extend(["  ", phrase]),
-            _ => rows.push(format!("  {phrase}")),
-        }
-    }
-    rows
-}
-
-/// Returns the lines that show what a call will do: the command, the difference to a file, or the arguments.
-fn preview(setup: &Setup, call: &ToolCall) -> Vec<String> {
-    let arguments = call.parse_arguments().unwrap_or(Value::Null);
-    if let Some(command) = command_of(call) {
-        return [shortened(&command), needs(&call.name, &arguments)].concat();
-    }
-    file_diff(&setup.workdir, &call.name, &arguments, columns())
-        .unwrap_or_else(|| shortened(&serde_json::to_string_pretty(&arguments).unwrap_or_default()))
-}
-
-/// Returns the lines that show what a command asks for beyond the sandbox, and what the model says about it.
-fn needs(tool: &str, arguments: &Value) -> Vec<String> {
-    let asked = Call::new(tool, arguments);
-    let mut lines: Vec<String> = asked
-        .needs()
-        .iter()
-        .map(|need| format!("+ {}", single_line(&need.to_string(), 300)))
-        .collect();
-    let why = arguments.get("why").and_then(Value::as_str).filter(|_| !lines.is_empty());
-    lines.extend(why.map(|why| format!("  because: {}", single_line(why, 300))));
-    lines
-}
-
-fn shortened(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = text.lines().take(LINES).map(sanitize_terminal).collect();
-    let rest = text.lines().count().saturating_sub(LINES);
-    if rest > 0 {
-        lines.push(format!("… {rest} more lines"));
-    }
-    lines
+    use_call(&call)
 }
 
 fn command_of(call: &ToolCall) -> Option<String> {
@@ -575,7 +514,7 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             Answer::Decide(UserDecision::Approve(Some(rest.to_owned())))
         }
         "e" | "edit" if command_of(asked.call).is_none() => Answer::Unclear(
-            "type `e` and the new arguments as JSON, such as `e {\"path\": \"b.txt\"}`",
+            "type `e` and all arguments as JSON, such as `e {\"path\": \"b.txt\", \"content\": \"…\"}`",
         ),
         "e" | "edit" if is_alone => Answer::Unclear("type `e` and the command to run instead"),
         "e" | "edit" => {
@@ -583,27 +522,14 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             arguments["command"] = json!(rest);
             Answer::Decide(UserDecision::Approve(Some(arguments.to_string())))
         }
+        "v" | "view" if is_alone => Answer::View,
+        "?" | "help" | "/help" if is_alone => Answer::Help,
+        "/mode" => Answer::Mode(rest.to_owned()),
         // Commands of `chat` are no answers.
         command if command.starts_with('/') => Answer::Unclear(
             "a call is waiting; type 1 to approve or 3 to deny it, then enter the command",
         ),
         // Any other text tells the model what to do instead.
         _ => deny(text),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_break_between_phrases() {
-        let phrases = ["1 yes", "2 always: Bash(cargo test *)", "3 no"].map(str::to_owned);
-        let all = "  1 yes  2 always: Bash(cargo test *)  3 no";
-        assert_eq!(in_rows(&phrases, all.len()), [all]);
-        let rows = ["  1 yes  2 always: Bash(cargo test *)", "  3 no"];
-        assert_eq!(in_rows(&phrases, all.len() - 1), rows);
-        let rows = ["  1 yes", "  2 always: Bash(cargo test *)", "  3 no"];
-        assert_eq!(in_rows(&phrases, 20), rows);
     }
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use loopwright_capabilities::structured::AnswerSchema;
@@ -129,7 +130,7 @@ pub struct RunArgs {
     #[arg(short, long, help_heading = "Answer", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// After the answer, run this command in the sandbox; exit code 12 if it fails
-    #[arg(long, help_heading = "Answer", value_name = "COMMAND", value_hint = ValueHint::CommandString)]
+    #[arg(long, help_heading = "Answer", value_name = "COMMAND", value_hint = ValueHint::CommandString, value_parser = values::command)]
     pub verify: Option<String>,
     /// If the session is running, send the prompt to that run
     #[arg(long, help_heading = "Session", requires = "ResumeArgs", conflicts_with_all = ["fork", "no_session"])]
@@ -145,6 +146,12 @@ pub struct RunArgs {
 /// Arguments of `chat`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ChatArgs {
+    /// Begin with this message
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Option<String>,
+    /// Choose the session to resume from a list. `--resume` without an ID stands for it.
+    #[arg(long, hide = true, conflicts_with = "ResumeArgs")]
+    pub choose_session: bool,
     /// Print plain lines, for screen readers: no spinner, no status line, no cursor movement
     ///
     /// Lines are read as they are typed, without the keys of the line editor. Implied by `TERM=dumb`.
@@ -195,14 +202,15 @@ pub struct CompletionsArgs {
 
 impl Cli {
     /// Parses a command line. In `mcp add`, words after a command belong to that command, and words after a URL are options. A line
-    /// without a command that begins with an option of other programs, such as `-p`, belongs to `run` or `chat`.
+    /// without a command that begins with an option of other programs, such as `-p`, belongs to `run` or `chat`, and one that begins
+    /// with a text of several words to `chat`.
     ///
     /// # Errors
     ///
     /// Returns an error if the arguments are invalid, or request help.
     pub fn parse_words(mut words: Vec<OsString>) -> Result<Self, clap::Error> {
         words = as_other_programs(words);
-        let cli = Self::try_parse_from(&words)?;
+        let cli = Self::try_parse_from(&words).map_err(with_tip)?;
         let Some(added) = cli.added().filter(|it| it.url().is_some() && it.target.len() > 1) else {
             return Ok(cli);
         };
@@ -225,16 +233,41 @@ impl Cli {
     }
 }
 
+/// Says how to give a task to an agent where a word is no command.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let word = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) => word.clone(),
+        _ => return error,
+    };
+    let tip = format!("to give an agent this task, use 'loopwright run {word}'");
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error
+}
+
 /// Reads a line as other programs do: without a command, and with `-p` as a switch before the prompt.
 fn as_other_programs(mut words: Vec<OsString>) -> Vec<OsString> {
     const PRINT: [&str; 2] = ["-p", "--print"];
     const CHAT: [&str; 6] = ["-c", "--continue", "-r", "--resume", "-m", "--model"];
     let is = |word: &OsString, known: &[&str]| known.iter().any(|it| word == it);
     let Some(first) = words.get(1) else { return words };
+    let text = first.to_string_lossy();
+    if !text.starts_with('-') && text.trim().contains(char::is_whitespace) {
+        // A task, and no command.
+        words.insert(1, "chat".into());
+        return words;
+    }
     if is(first, &PRINT) || is(first, &CHAT) {
         let prints = words.iter().take_while(|it| *it != "--").any(|it| is(it, &PRINT));
         let command = if prints { "run" } else { "chat" };
         words.insert(1, command.into());
+    }
+    if words.get(1).is_some_and(|it| it == "chat") {
+        const RESUME: [&str; 2] = ["-r", "--resume"];
+        let switch = words.iter().take_while(|it| *it != "--").position(|it| is(it, &RESUME));
+        let is_value = |it: &OsString| !it.to_string_lossy().starts_with('-');
+        if let Some(at) = switch.filter(|at| !words.get(at + 1).is_some_and(is_value)) {
+            words[at] = "--choose-session".into();
+        }
     }
     if words.get(1).is_some_and(|it| it == "run") {
         let switch = words.iter().take_while(|it| *it != "--").position(|it| is(it, &PRINT));

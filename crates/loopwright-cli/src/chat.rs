@@ -15,6 +15,7 @@ mod servers;
 mod shell;
 mod status;
 mod switch;
+mod trust;
 mod turns;
 mod use_skill;
 mod view;
@@ -25,6 +26,7 @@ use loopwright_core::{AgentState, LlmConfig, messages::Part};
 use tokio::runtime::Handle;
 
 use self::command::{ChatCommand, Effort};
+pub(crate) use self::mode::{change_mode, next_mode};
 use self::place::Place;
 use self::rewind::{Asked, Rewind, Rewound};
 use self::status::StatusLine;
@@ -89,6 +91,10 @@ async fn perform(
     args: &ChatArgs,
     opening: &mut Startup,
 ) -> Result<ExitCode, StartError> {
+    if args.choose_session && !is_watched() {
+        let reason = "without a terminal, `--resume` needs the ID of a session; `loopwright sessions list` lists them";
+        return Err(SessionsError::Usage(reason.to_owned()).into());
+    }
     let conversation = opening.conversation(cli, &args.agent, &args.session, "chat").await?;
     let stage = opening.stage;
     let is_watched = is_watched();
@@ -202,6 +208,7 @@ impl ChatSession<'_> {
 
     /// Runs turns until the user leaves, and returns the exit status.
     async fn listen(&mut self, mut input: Input) -> ExitCode {
+        let mut first = self.first_line();
         if let Some(ends) = self.begin(&mut input).await {
             return ends;
         }
@@ -211,7 +218,13 @@ impl ChatSession<'_> {
             self.fill_totals().await;
             let status = self.status.line(&self.conversation).await;
             input.set_status(mode::with_change(status, changed.take()));
-            let heard = input.next(self.signals.as_mut()).await;
+            let heard = match first.take() {
+                Some(line) => {
+                    console::tell(&sanitize_terminal(&format!("> {line}")));
+                    InputEvent::TextOrSecret(line)
+                }
+                None => input.next(self.signals.as_mut()).await,
+            };
             let is_second =
                 std::mem::replace(&mut wants_to_leave, matches!(heard, InputEvent::Nothing));
             let text = match heard {
@@ -254,6 +267,7 @@ impl ChatSession<'_> {
                 ChatCommand::Rewind(back) => self.go_back(back, &mut input).await.err(),
                 ChatCommand::Turns(draft) => self.turns(draft, &mut input).await,
                 ChatCommand::Resume(text) => self.resume(&text, &mut input).await,
+                ChatCommand::Trust => self.trust(&mut input).await,
                 ChatCommand::Run(command) => {
                     self.run(&command).await;
                     None
@@ -269,9 +283,22 @@ impl ChatSession<'_> {
         }
     }
 
-    /// Opens the dialog about calls that wait since the last run, or sends the initial prompt of the agent's definition. Returns
+    /// Returns the message of the command line.
+    fn first_line(&self) -> Option<String> {
+        let applied = self.conversation.setup.applied.as_ref();
+        // The first message of the definition contains it.
+        let is_sent = applied.is_some_and(|it| it.first_message(None).is_some());
+        self.args.prompt.clone().filter(|it| !is_sent && !it.trim().is_empty())
+    }
+
+    /// Lets the user choose a session if that was asked for. Then opens the dialog about calls that wait since the last run, or sends the initial prompt of the agent's definition. Returns
     /// an exit status if that was the last turn.
     async fn begin(&mut self, input: &mut Input) -> Option<ExitCode> {
+        if self.args.choose_session
+            && let Some(ends) = self.resume("", input).await
+        {
+            return Some(ends);
+        }
         if let Some(id) = self.conversation.session.as_ref().filter(|_| is_watched()) {
             let session = maintenance_runtime(&self.conversation.store).session(id).await.ok()?;
             if !session.state().pending().is_empty() {
@@ -281,9 +308,13 @@ impl ChatSession<'_> {
                 console::tell("the last run has no answer; send a message, or type /continue");
             }
         }
-        let first = self.conversation.setup.applied.as_ref()?.first_message(None)?;
+        let applied = self.conversation.setup.applied.as_ref()?;
+        applied.first_message(None)?;
+        let typed = self.args.prompt.clone();
+        let first = applied.first_message(typed.clone())?;
         console::tell(&sanitize_terminal(&format!("› {first}")));
-        self.say(Some(Said { text: first, ..Said::default() }), input).await
+        let typed = typed.unwrap_or_default();
+        self.say(Some(Said { text: first, typed, skill: None }), input).await
     }
 
     /// Handles commands that need no turn and no input.
@@ -300,6 +331,10 @@ impl ChatSession<'_> {
             ChatCommand::AddDir(folder) => self.add_dir(&folder),
             ChatCommand::Model(Some(name)) => self.model(&name),
             ChatCommand::Effort(Some(effort)) => self.effort(effort),
+            ChatCommand::UnknownEffort(level) => tell(Err(SessionsError::Usage(format!(
+                "unknown effort `{}`; available: minimal, low, medium, high, default",
+                sanitize_terminal(&level)
+            )))),
             _ => {}
         }
     }

@@ -144,7 +144,8 @@ fn refused(name: &str) -> Option<&'static str> {
 /// Adds what the settings of Claude Code say to a configuration that does not say it: those of a project that is trusted, and
 /// those of the user and the administrator where `permissions.claude` is set.
 pub(crate) fn apply(loaded: &mut Loaded, sources: &ConfigSources) {
-    let (files, mut warnings) = files(&loaded.config, sources);
+    let files = files(&loaded.config, sources);
+    let mut warnings = Vec::new();
     let config = &mut loaded.config;
     let mut variables = Vec::new();
     for (origin, keys) in files {
@@ -186,9 +187,9 @@ pub(crate) fn apply(loaded: &mut Loaded, sources: &ConfigSources) {
     loaded.warnings.extend(warnings);
 }
 
-/// Reads the files that count, those that take precedence first, and warns about those of a project that is not trusted.
-fn files(config: &Config, sources: &ConfigSources) -> (Vec<(Origin, ClaudeKeys)>, Vec<Warning>) {
-    let (mut files, mut warnings) = (Vec::new(), Vec::new());
+/// Reads the files that count, those that take precedence first. Those of a project that is not trusted do not.
+fn files(config: &Config, sources: &ConfigSources) -> Vec<(Origin, ClaudeKeys)> {
+    let mut files = Vec::new();
     let is_used = are_used(config) == Some(true);
     let shared = if is_used { shared_settings(sources) } else { Vec::new() };
     let (managed, own): (Vec<_>, Vec<_>) = shared.into_iter().partition(SharedSettings::is_managed);
@@ -204,20 +205,16 @@ fn files(config: &Config, sources: &ConfigSources) -> (Vec<(Origin, ClaudeKeys)>
         for (_, path, text) in project.claude() {
             let (path, keys) = read(&path, text);
             let is_empty = keys.to_lines().is_empty() && keys.ignored.is_empty();
-            if is_empty || project.is_trusted() {
+            if !is_empty && project.is_trusted() {
                 files.push((Origin::Project(path), keys));
-                continue;
             }
-            let message = "`env`, `model` and `statusLine` are ignored: the project is not trusted; trust it with `loopwright trust`";
-            let (path, message) = (path.to_path_buf(), message.to_owned());
-            warnings.push(Warning::Claude { path, line: 1, message });
         }
     }
     for file in own {
         let (path, keys) = read(&file.path, &file.text);
         files.push((Origin::User(path), keys));
     }
-    (files, warnings)
+    files
 }
 
 /// Returns the model that a name stands for; `None` if the name leaves the choice to the program. It must be one that can be

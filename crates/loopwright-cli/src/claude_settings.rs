@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use loopwright_permissions::{Source, SourceKind, claude_settings};
+use loopwright_permissions::{Source, SourceKind, claude_settings, unreadable_settings};
 
 use crate::config::{Config, ConfigSources, Discovery};
-use crate::project_settings::settings_file;
+use crate::project_settings::{settings_file, why_unreadable};
 
 /// Why allow rules, folders and hooks of these files are ignored.
 pub(crate) const UNSET: &str = "`permissions.claude` is not set";
@@ -54,6 +54,16 @@ pub(crate) fn are_used(config: &Config) -> Option<bool> {
     config.permissions.user.claude.as_ref().map(|it| it.value)
 }
 
+/// Reads the rules of a file whose text was read before. The text of a file that cannot be read is empty, and the rules say why.
+pub(crate) fn read_rules(kind: SourceKind, path: &Path, base: &str, text: &str) -> Source {
+    let file = path.to_string_lossy();
+    let reason = if text.is_empty() { why_unreadable(path) } else { None };
+    match reason {
+        Some(reason) => unreadable_settings(kind, &file, base, &reason),
+        None => claude_settings(kind, &file, base, text),
+    }
+}
+
 impl SharedSettings {
     /// Returns `true` if an administrator wrote the file.
     pub(crate) fn is_managed(&self) -> bool {
@@ -63,8 +73,8 @@ impl SharedSettings {
     /// Returns the rules of the file. They only restrict unless the user has decided that they are used. The user's mode then
     /// applies only where the user `chose` none for this program. Mode `unconfined` never applies.
     pub(crate) fn rules(&self, are_used: Option<bool>, chose: bool) -> Source {
-        let (path, base) = (self.path.to_string_lossy(), self.base.to_string_lossy());
-        let source = claude_settings(self.kind, &path, &base, &self.text);
+        let source =
+            read_rules(self.kind, &self.path, &self.base.to_string_lossy(), &self.text);
         let reason = match are_used {
             // They were written for another program.
             Some(true) => return source.confined(),

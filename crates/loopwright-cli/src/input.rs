@@ -39,7 +39,7 @@ pub(crate) use self::completer::{ChatCompleter, Completion};
 use self::highlighter::Unstyled;
 use self::history::ChatHistory;
 use self::key_mode::KeyMode;
-use self::keys::{ChatKey, ChatKeys, LineEnd, LineKeys};
+use self::keys::{ChatKey, ChatKeys, LineEnd, LineKeys, NEXT_MODE};
 pub(crate) use self::live::{LiveInput, Typed};
 pub(crate) use self::pastes::Pastes;
 use crate::clipboard;
@@ -209,12 +209,16 @@ impl Input {
     }
 
     /// Waits for the answer to a question until a future is ready. At a terminal, the question closes then, and a text
-    /// that was begun is discarded.
+    /// that was begun is discarded. If the answer `decides` about a call, Shift-Tab answers `/mode next`.
     pub(crate) async fn answer_until(
         &mut self,
         signals: Option<&mut Signals>,
         closed: impl Future<Output = ()> + Send + 'static,
+        decides: bool,
     ) -> InputEvent {
+        if let Self::Terminal(line) = &*self {
+            line.keys.set_deciding(decides);
+        }
         let closing = match &*self {
             Self::Terminal(line) => {
                 let expired = Arc::clone(&line.expired);
@@ -226,6 +230,9 @@ impl Input {
             Self::Lines => None,
         };
         let heard = self.line(signals, true).await;
+        if let Self::Terminal(line) = &*self {
+            line.keys.set_deciding(false);
+        }
         drop(closing);
         heard
     }
@@ -377,6 +384,7 @@ impl LineEditor {
                 self.editor.run_edit_commands(&[EditCommand::Clear]);
                 Some(if discards { InputEvent::Discarded } else { InputEvent::Nothing })
             }
+            ChatKey::NextMode if is_answer && self.keys.is_deciding() => Some(sent(NEXT_MODE)),
             // They change nothing about a question.
             _ if is_answer => None,
             ChatKey::NextMode => Some(InputEvent::NextMode),

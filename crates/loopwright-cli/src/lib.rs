@@ -98,6 +98,7 @@ pub mod submit;
 pub mod tools;
 mod turn;
 mod typed_text;
+mod untrusted;
 mod mentions;
 mod user_command;
 mod user_skill;

@@ -22,7 +22,7 @@ use crate::config::{Config, ConfigSources, Discovery, read_text};
 use crate::console;
 use crate::project::plain;
 use crate::project_settings::{MCP_FILE, ProjectSettings, agent_files};
-use crate::render::{count, sanitize_terminal};
+use crate::render::sanitize_terminal;
 use crate::store::state_directory;
 use crate::whole_file::replace;
 
@@ -179,18 +179,10 @@ impl ConfiguredServers {
         self.servers.push(ConfiguredServer { server, file, is_trusted, is_brought });
     }
 
-    /// Warns about servers that are not used.
+    /// Warns about servers that cannot be used.
     pub(crate) fn tell_warnings(&self) {
         for problem in &self.problems {
             console::warn(&sanitize_terminal(problem));
-        }
-        let untrusted = self.servers.iter().filter(|it| !it.is_trusted).count();
-        if untrusted > 0 {
-            let ignored = count(untrusted as u64, "MCP server");
-            console::warn(&format!(
-                "this project is not trusted, so {ignored} cannot be used; review its servers \
-                    with `loopwright mcp list`, then trust the project with `loopwright trust`"
-            ));
         }
     }
 }

@@ -16,7 +16,9 @@ use loopwright_permissions::{
 use crate::added_folders::{AddedFolderError, AddedFolders};
 use crate::capability_settings::{EXTERNAL, external_tools};
 use crate::chosen_rules::ChosenRule;
-use crate::claude_settings::{SharedSettings, UNSET, UNWANTED, are_used, shared_settings};
+use crate::claude_settings::{
+    SharedSettings, UNSET, UNWANTED, are_used, read_rules, shared_settings,
+};
 use crate::command_hooks::{self, AgentHooks, CommandHooks, skill_hooks};
 use crate::config::{Config, ConfigSources, Discovery, NotifySettings, Origin, PermissionSettings};
 use crate::console;
@@ -27,6 +29,7 @@ use crate::project::{WORKTREES, repository};
 use crate::project_settings::{ProjectSettings, settings_file};
 use crate::render::{count, sanitize_terminal};
 use crate::tools::COMMANDS;
+use crate::untrusted::{UNTRUSTED, Untrusted, listed};
 
 /// Tools of the program that rules name without a meaning of their own.
 const OTHER_TOOLS: [&str; 4] = ["ask_remote_agent", "describe_self", "final_answer", MEMORY_TOOL];
@@ -43,19 +46,27 @@ pub(crate) fn own_external_tools(config: &Config) -> BTreeSet<String> {
     setting.iter().flat_map(external_tools).collect()
 }
 
-/// How warnings end about settings that count only in a trusted project.
-const UNTRUSTED: &str = "the project is not trusted";
-
-/// Warns about settings that have no effect. All those that trust would change are one warning.
-pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
-    let (mut untrusted, mut unset) = (0, 0);
+/// Warns about settings that have no effect. Those that `permissions.claude` would change are one warning, and keys without a
+/// meaning are one warning for each file, unless `each_key` is to be told.
+pub(crate) fn tell_warnings(policy: &Policy, each_key: bool) {
+    let mut unset = 0;
+    let mut keys: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for warning in policy.warnings() {
         match &warning.message {
-            message if message.ends_with(UNTRUSTED) => untrusted += 1,
+            message if message.ends_with(UNTRUSTED) || message.ends_with(UNWANTED) => {}
             message if message.ends_with(UNSET) => unset += 1,
-            message if message.ends_with(UNWANTED) => {}
-            _ => console::warn(warning),
+            _ => match warning.ignored_key().filter(|_| !each_key) {
+                Some(key) => keys.entry(&warning.file).or_default().push(format!("`{key}`")),
+                None => console::warn(warning),
+            },
         }
+    }
+    for (file, keys) in keys {
+        let verb = if keys.len() == 1 { "has" } else { "have" };
+        let keys = listed(&keys);
+        console::warn(&format!(
+            "{file}: {keys} {verb} no effect here; details: `loopwright policy lint`"
+        ));
     }
     if unset > 0 {
         let ignored = count(unset, "permission setting");
@@ -64,19 +75,48 @@ pub(crate) fn tell_warnings(policy: &Policy, project: &ProjectSettings) {
              `[permissions]` of your own configuration; to hide this warning, set `claude = false`"
         ));
     }
-    if untrusted > 0 {
-        let reason = project.distrust();
-        let ignored = count(untrusted, "permission setting");
-        console::warn(&format!(
-            "{reason}: {ignored} ignored; trust the project with `loopwright trust`"
-        ));
+}
+
+/// Warns about all that has no effect because the project is not trusted, in one line. `review` is what reviews its settings.
+pub(crate) fn tell_untrusted(
+    policy: &Policy,
+    config: &Config,
+    sources: &ConfigSources,
+    project: &ProjectSettings,
+    (review, are_skills_withheld): (&str, bool),
+) {
+    let found = Untrusted::find(policy, config, sources, project);
+    if let Some(warning) = found.warning(&project.distrust(), review, are_skills_withheld) {
+        console::warn(&warning);
     }
+}
+
+/// Returns the warning about a mode that the user chose for the run and that does not apply; `None` if it applies.
+fn overruled(policy: &Policy, config: &Config, project: &ProjectSettings) -> Option<String> {
+    let (mode, chosen) = (policy.mode(), config.permissions.typed.mode.as_ref()?.value);
+    if mode == chosen {
+        return None;
+    }
+    let is_cause = |source: &Source| source.mode().is_some_and(|it| it.0 == mode);
+    let cause = project_rules(config, project).into_iter().find(is_cause);
+    Some(match cause.filter(|_| !project.is_trusted()) {
+        Some(cause) => {
+            let (file, line) = (cause.file(), cause.mode().map_or(0, |it| it.1));
+            let place = if line == 0 { file.to_owned() } else { format!("{file}:{line}") };
+            format!(
+                "mode `{mode}` of {place} applies: it is stricter than `{chosen}`, and the project is not trusted"
+            )
+        }
+        None => format!("mode `{mode}` applies: settings disable or tighten `{chosen}`; `loopwright policy show` lists them"),
+    })
 }
 
 /// Names a mode in a line of its own.
 pub(crate) fn mode_in_words(mode: Mode) -> String {
     match mode {
-        Mode::Unconfined => format!("mode {mode}: every call runs unless a rule denies it"),
+        Mode::Unconfined => format!(
+            "mode {mode}: every call runs unless a rule denies it; the sandbox stays, and only `--add-dir` and `[sandbox]` open it"
+        ),
         mode => format!("mode {mode}"),
     }
 }
@@ -169,10 +209,16 @@ impl RunPermissions {
     }
 
     /// Warns about settings that have no effect, and about rules for tools that are unknown and not `declared` by an agent.
-    pub(crate) fn tell_warnings(&self, declared: &BTreeSet<String>) {
+    /// `untrusted` says what reviews the settings of a project, and whether its skills are withheld.
+    pub(crate) fn tell_warnings(&self, declared: &BTreeSet<String>, untrusted: (&str, bool)) {
         if let Some(origin) = &self.origin {
             let policy = self.policy();
-            tell_warnings(&policy, &origin.project);
+            let PolicyOrigin { config, sources, project, .. } = &**origin;
+            tell_untrusted(&policy, config, sources, project, untrusted);
+            tell_warnings(&policy, false);
+            if let Some(warning) = overruled(&policy, config, project) {
+                console::warn(&warning);
+            }
             let own = own_external_tools(&origin.config);
             let is_known = |name: &str| is_known_tool(name, declared) || own.contains(name);
             for warning in policy.unknown_tools(is_known) {
@@ -276,6 +322,11 @@ impl RunPermissions {
         let origin = self.origin()?;
         lock(&origin.session).folders.push(text(folder));
         self.renew(origin)
+    }
+
+    /// Returns the mode that was chosen during the run.
+    pub(crate) fn chosen_mode(&self) -> Option<Mode> {
+        self.origin.as_ref().and_then(|origin| *lock(&origin.mode))
     }
 
     /// Changes the mode.
@@ -414,7 +465,7 @@ fn project_rules(config: &Config, project: &ProjectSettings) -> Vec<Source> {
         sources.extend(settings(SourceKind::Project, &config.permissions.project, &base));
     }
     for (kind, path, read) in project.claude() {
-        sources.push(claude_settings(kind, &text(&path), &text(&project.root), read));
+        sources.push(read_rules(kind, &path, &text(&project.root), read));
     }
     sources.into_iter().map(Source::confined).collect()
 }
@@ -473,28 +524,16 @@ pub(crate) fn hooks(
         }
     }
     for (_, path, text) in project.claude() {
-        let (hooks, odd) = command_hooks::read(&path, text);
         if project.is_trusted() {
+            let (hooks, odd) = command_hooks::read(&path, text);
             all.extend(hooks);
             warnings.extend(odd);
-        } else if !hooks.is_empty() && command_hooks::is_readable(text) {
-            let count = count(hooks.len() as u64, "hook");
-            let path = path.display();
-            warnings.push(format!(
-                "{path}: {count} ignored: {UNTRUSTED}; trust it with `loopwright trust`"
-            ));
         }
     }
-    let (of_skills, untrusted) = skill_hooks(sources, project);
-    for found in of_skills {
+    for found in skill_hooks(sources, project) {
         all.extend(found.hooks);
         warnings.extend(found.warnings);
     }
-    warnings.extend(untrusted.iter().filter(|it| !it.hooks.is_empty()).map(|it| {
-        let count = count(it.hooks.len() as u64, "hook");
-        let path = it.file.display();
-        format!("{path}: {count} ignored: {UNTRUSTED}; trust it with `loopwright trust`")
-    }));
     (CommandHooks::new(all), warnings)
 }
 

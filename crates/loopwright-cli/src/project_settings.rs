@@ -236,11 +236,25 @@ pub(crate) fn settings_file(path: PathBuf) -> Option<(PathBuf, String)> {
 ///
 /// Returns an error if the file cannot be read, is not a regular file, or belongs to another user.
 pub(crate) fn text_of(path: &Path) -> io::Result<String> {
+    let refused = |reason: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
+    if is_foreign(path)? {
+        return refused("it belongs to another user");
+    }
     // Opening a named pipe blocks until another process writes to it.
-    if is_foreign(path)? || !path.metadata()?.is_file() {
-        return Err(io::ErrorKind::PermissionDenied.into());
+    if !path.metadata()?.is_file() {
+        return refused("it is not a regular file");
     }
     read_text(path)
+}
+
+/// Returns why a file of settings cannot be read; `None` if it can.
+pub(crate) fn why_unreadable(path: &Path) -> Option<String> {
+    let error = text_of(path).err()?;
+    Some(match error.kind() {
+        io::ErrorKind::NotFound if path.is_symlink() => "its link leads to no file".to_owned(),
+        io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+        _ => error.to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -294,6 +308,15 @@ mod tests {
             ("absent", None),
             ("text/absent", None),
         ];
+        let reasons = ["text", "invalid", "folder", "dangling"].map(|it| why_unreadable(&path(it)));
+        let reason = |text: &str| Some(text.to_owned());
+        let expect = [
+            None,
+            reason("it is not UTF-8 text"),
+            reason("it is not a regular file"),
+            reason("its link leads to no file"),
+        ];
+        assert_eq!(reasons, expect);
         for (name, expect) in cases {
             let expect = expect.map(|text| (path(name), text.to_owned()));
             assert_eq!(settings_file(path(name)), expect, "{name}");

@@ -104,7 +104,9 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
     };
     let is_asked = |path: &Path| only.is_empty() || only.iter().any(|it| path.starts_with(it));
     let skills = library.list(SkillAudience::All);
-    let directories: Vec<PathBuf> = skills.iter().filter_map(|it| it.directory.clone()).collect();
+    // A command is a file, and no directory.
+    let place = |it: &Skill| it.directory.clone().or_else(|| library.file(it.name()));
+    let directories: Vec<PathBuf> = skills.iter().filter_map(|it| place(it)).collect();
     let directories: Vec<PathBuf> = directories.into_iter().filter(|it| is_asked(it)).collect();
     let mut problems = problems(&library);
     problems.retain(|it| is_asked(&it.path));
@@ -171,7 +173,7 @@ fn problems(library: &SkillLibrary) -> Vec<Problem> {
     of_files.chain(of_hooks).collect()
 }
 
-/// Takes directories of skills by their own paths or by those of their files.
+/// Takes directories of skills by their own paths or by those of their files, and files of commands.
 fn named(paths: &[PathBuf]) -> (SkillLibrary, Vec<PathBuf>) {
     let directory = |path: &PathBuf| {
         let path = path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -182,9 +184,10 @@ fn named(paths: &[PathBuf]) -> (SkillLibrary, Vec<PathBuf>) {
         }
     };
     let only: Vec<PathBuf> = paths.iter().map(directory).collect();
-    let parents = only.iter().filter_map(|it| it.parent());
-    let library = parents.fold(SkillLibrary::default().with_hooks(), |library, parent| {
-        library.with_dir(SkillScope::Project, parent)
+    let places = only.iter().filter_map(|it| Some((it.is_file(), it.parent()?)));
+    let library = places.fold(SkillLibrary::default().with_hooks(), |library, place| match place {
+        (true, parent) => library.with_commands(SkillScope::Project, parent),
+        (false, parent) => library.with_dir(SkillScope::Project, parent),
     });
     (library, only)
 }

@@ -40,6 +40,7 @@ use crate::definitions::Defined;
 use crate::display::RunDisplay;
 use crate::exit::ExitCode;
 use crate::granted::{Granted, Grants, withheld};
+use crate::input::is_watched;
 use crate::known_warnings::warn_once;
 use crate::load_config;
 use crate::loaded::LoadedParts;
@@ -55,6 +56,7 @@ use crate::session::{SessionsError, find, latest};
 use crate::session_budget::SessionBudget;
 use crate::store::StoreLocation;
 use crate::tools;
+use crate::untrusted::{REVIEW, REVIEW_IN_CHAT};
 use crate::web_search;
 
 /// What was typed and what is configured.
@@ -68,6 +70,8 @@ pub struct Startup {
     pub stage: RunDisplay,
     /// What the agent is defined by.
     applied: Option<SelectedAgent>,
+    /// What reviews the settings of a project, in warnings.
+    review: &'static str,
 }
 
 /// Hears nothing, where an agent is only looked at.
@@ -127,7 +131,7 @@ impl Startup {
         warn_once(&sources, known);
         let config = loaded.config;
         let stage = RunDisplay::new(config.output_format.value, agent.surroundings.quiet);
-        Self { sources, config, stage, applied: None }
+        Self { sources, config, stage, applied: None, review: REVIEW }
     }
 
     /// Reads the configuration of a session's directory, without warnings, and takes the session's agent and model.
@@ -144,7 +148,7 @@ impl Startup {
         let workdir = session.header().workdir.as_deref().map(Path::new);
         let (sources, Loaded { config, .. }) = load(cli, agent, typed, workdir)?;
         let stage = RunDisplay::new(config.output_format.value, true);
-        let mut opening = Self { sources, config, stage, applied: None };
+        let mut opening = Self { sources, config, stage, applied: None, review: REVIEW };
         opening.define(None, Some(session.definition()))?;
         keep_model(&mut opening.config, session.state().llm());
         Ok(opening)
@@ -237,7 +241,7 @@ impl Startup {
         self.define(agent.definition.as_deref(), None)?;
         self.tell_refused();
         let setup = self.setup(agent).await?;
-        setup.tell_permission_warnings();
+        setup.tell_permission_warnings(self.review);
         setup.tell_absent_tools();
         setup.tell_unused_mode();
         setup.tell_git();
@@ -327,6 +331,9 @@ impl Startup {
         typed: &SessionArgs,
         name: &'static str,
     ) -> Result<Conversation, StartError> {
+        if name == "chat" && is_watched() {
+            self.review = REVIEW_IN_CHAT;
+        }
         // Nothing is made where nothing can begin.
         let new = if typed.origin.goes_on() { None } else { Some(self.setup_of_new(agent).await?) };
         let is_kept = !typed.origin.no_session;
@@ -359,7 +366,7 @@ impl Startup {
                 self.tell_refused();
                 keep_model(&mut self.config, found.session.state().llm());
                 let setup = self.setup(agent).await?;
-                setup.tell_permission_warnings();
+                setup.tell_permission_warnings(self.review);
                 setup.tell_git();
                 setup
             }
@@ -418,6 +425,7 @@ impl Startup {
             live: None,
             totals: None,
             has_unheard: false,
+            has_nothing_left: false,
             has_begun: CancellationToken::new(),
             command,
         })
@@ -463,7 +471,7 @@ impl Startup {
             }
             Err(error) => return Err(error.into()),
         };
-        *self = Self::of(agent, sources, loaded);
+        *self = Self { review: self.review, ..Self::of(agent, sources, loaded) };
         Ok(())
     }
 }

@@ -28,6 +28,9 @@ use crate::startup::{StartError, Startup};
 /// How often a job that is followed is looked at.
 const LOOKS: Duration = Duration::from_millis(200);
 
+/// How long a job waits for a worker before the user is told.
+const UNCLAIMED: Duration = Duration::from_secs(3);
+
 /// Leaves something for a worker to do.
 pub fn submit(cli: &Cli, args: &SubmitArgs) -> ExitCode {
     let mut opening = match Startup::begin(cli, &args.agent, &args.session_args()) {
@@ -180,10 +183,18 @@ async fn found(queue: &dyn Scheduler, job: &Job) -> Result<JobRecord, SessionsEr
 
 /// Waits until a job has ended.
 async fn followed(queue: &dyn Scheduler, record: &JobRecord) -> Result<JobRecord, SessionsError> {
+    let mut began = Some(Instant::now());
     loop {
         let record = found(queue, &record.job).await?;
         if record.status.is_over() {
             return Ok(record);
+        }
+        let is_due = record.job.start_at.is_none_or(|at| at <= now());
+        if record.status != JobStatus::Queued || !is_due {
+            began = None;
+        } else if began.is_some_and(|it| it.elapsed() >= UNCLAIMED) {
+            began = None;
+            console::tell("no worker has taken the job yet; start one with `loopwright worker`");
         }
         tokio::time::sleep(LOOKS).await;
     }

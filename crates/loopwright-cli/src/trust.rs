@@ -52,7 +52,11 @@ fn trusted(cli: &Cli, args: &TrustArgs) -> Result<ExitCode, PolicyError> {
 }
 
 /// Returns what the settings of a project may do once it is trusted, a line each.
-fn allowed(config: &Config, sources: &ConfigSources, project: &ProjectSettings) -> Vec<String> {
+pub(crate) fn allowed(
+    config: &Config,
+    sources: &ConfigSources,
+    project: &ProjectSettings,
+) -> Vec<String> {
     let mut lines: Vec<String> = project.paths().map(plain).collect();
     let named = project.named_files().filter(|it| project.text(it).is_none());
     lines.extend(named.map(|it| format!("{} (run by a command below)", plain(&it))));

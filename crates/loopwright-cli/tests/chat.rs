@@ -27,6 +27,26 @@ fn said(world: &World) -> Vec<String> {
 }
 
 #[test]
+fn a_message_of_the_command_line_is_the_first_turn() {
+    let (world, server) = (World::new(), answering(["red", "blue"]));
+    let done = chat(&world, &server, &["first?"], "second?\n");
+    assert_eq!((done.status, done.stdout.as_str()), (0, "red\nblue\n"), "{}", done.stderr);
+    assert_eq!(said(&world), ["first?", "red", "second?", "blue"]);
+    let server = answering(["green"]);
+    let model = ["-m", "openai-compatible/test", "--base-url", &server.url];
+    let bare = world.run_with(&[&["and third?"], &model[..]].concat(), "");
+    assert_eq!((bare.status, bare.stdout.as_str()), (0, "green\n"), "{}", bare.stderr);
+}
+
+#[test]
+fn a_session_is_not_chosen_without_a_terminal() {
+    let (world, server) = (World::new(), answering(["red"]));
+    let done = chat(&world, &server, &["--resume"], "first?\n");
+    assert_eq!(done.status, 2, "{}", done.stderr);
+    assert!(done.stderr.contains("`loopwright sessions list` lists them"), "{}", done.stderr);
+}
+
+#[test]
 fn each_line_is_a_turn_of_one_session() {
     let (world, server) = (World::new(), answering(["one", "two", "three"]));
     let done = chat(&world, &server, &[], "1?\n\n2? \\\nand more\n");

@@ -31,7 +31,7 @@ fn variables_of_a_trusted_project_reach_its_commands_and_nothing_that_changes_pr
     let world = World::new().file(&format!("project/{FILE}"), SETTINGS);
     let (output, warnings) = printed(&world);
     assert_eq!(output, "[][]");
-    let untrusted = "/project/.claude/settings.json:1: `env`, `model` and `statusLine` are ignored: the project is not trusted";
+    let untrusted = "warning: this project is not trusted: `env`, `model` and `statusLine` are ignored; review with `loopwright trust`";
     assert!(warnings.contains(untrusted), "{warnings}");
     let trusted = world.run(&["trust", "--yes"]).stderr;
     for line in
@@ -42,7 +42,7 @@ fn variables_of_a_trusted_project_reach_its_commands_and_nothing_that_changes_pr
     let (output, warnings) = printed(&world);
     assert_eq!(output, "[from-settings][]");
     let refused = "/project/.claude/settings.json:2: `env.LD_PRELOAD` is ignored: it can contain a secret or change which programs run";
-    let unknown = "/project/.claude/settings.json:5: `outputStyle` is ignored: not supported";
+    let unknown = "/project/.claude/settings.json: `outputStyle` has no effect here; details: `loopwright policy lint`";
     assert!(warnings.contains(refused) && warnings.contains(unknown), "{warnings}");
 }
 

@@ -272,13 +272,42 @@ fn never_denies_for_good_with_the_rule_that_was_shown() {
 }
 
 #[test]
-fn shift_tab_does_not_answer_for_a_call_that_waits() {
+fn shift_tab_changes_the_mode_and_a_call_that_still_needs_approval_waits() {
     let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
     let server = Server::start(removing());
     let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
-    let terminal = Terminal::new(100).pressing("1 yes", "\x1b[Z").typing("", "1");
+    let terminal =
+        Terminal::new(100).editing("1 yes", "\x1b[Z").typing("mode accept-edits", "3 keep it");
     let seen = terminal.run(&world, &line);
-    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
+    assert!(world.path("project/a.txt").exists(), "{}", seen.text());
+    assert!(told(&server).as_str().unwrap().contains("keep it"), "{}", seen.text());
+}
+
+#[test]
+fn a_mode_that_is_entered_while_a_call_waits_decides_about_it_anew() {
+    let write = json!({ "path": "b.txt", "content": "b" });
+    for (mode, is_written) in [("/mode accept-edits", true), ("/mode plan", false)] {
+        let world = World::new().env("TERM", "xterm-256color");
+        let server = Server::start([streamed_tool("", "write_file", &write), streamed("Done.", "stop")]);
+        let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
+        let seen = Terminal::new(100).typing("1 yes", mode).run(&world, &line);
+        assert_eq!(world.has("project/b.txt"), is_written, "{mode}: {}", seen.text());
+    }
+}
+
+#[test]
+fn all_of_a_long_command_is_shown_and_the_answers_are_explained_without_an_answer() {
+    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let lines: String = (1..40).map(|it| format!("echo line-{it}\n")).collect();
+    let server =
+        Server::start([streamed_call("", &format!("{lines}rm a.txt")), streamed("Done.", "stop")]);
+    let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
+    let terminal = Terminal::new(100)
+        .typing("v view all", "?")
+        .typing("run the call once", "v")
+        .typing("line-39", "1");
+    let seen = terminal.run(&world, &line);
+    assert_eq!((seen.status, world.has("project/a.txt")), (0, false), "{}", seen.text());
 }
 
 #[test]

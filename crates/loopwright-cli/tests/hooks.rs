@@ -298,7 +298,7 @@ fn hooks_of_a_project_run_when_it_is_trusted() {
         .file("project/.claude/settings.json", &settings("PreToolUse", "Bash", "exit 2"));
     let (done, _) = run(&world, removing(), &[]);
     assert!(!is_there(&world));
-    assert!(done.stderr.contains("1 hook ignored"), "{}", done.stderr);
+    assert!(done.stderr.contains("1 hook is ignored"), "{}", done.stderr);
     let world = world.file("project/a.txt", "a");
     assert_eq!(world.run(&["trust", "--yes"]).status, 0);
     let shown = world.run(&["policy", "show"]).stdout;

@@ -181,7 +181,7 @@ fn a_rule_of_an_untrusted_project_allows_nothing_and_denies() {
     let ask = ["--permission-mode", "ask", "--on-ask", "deny"];
     let done = run(&world, removing(), &ask);
     assert!(is_there(&world));
-    let hint = "warning: this project is not trusted: 1 permission setting ignored; trust the project with `loopwright trust`";
+    let hint = "warning: this project is not trusted: 1 permission setting is ignored; review with `loopwright trust`";
     assert!(done.stderr.contains(hint), "{}", done.stderr);
     assert_eq!(world.run(&["trust", "--yes"]).status, 0);
     let listing = vec![streamed_call("", "ls a.txt"), streamed("Done.", "stop")];

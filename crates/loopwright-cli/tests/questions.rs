@@ -46,12 +46,22 @@ fn a_question_is_answered_by_text_or_number_at_the_terminal_and_can_be_declined(
     let hint = "type the answer";
     assert_eq!(answered(&colors(), &[("2 blue", "2")]), (0, "blue".into()));
     assert_eq!(
-        answered(&colors(), &[(hint, "green"), ("does not match", "red")]),
+        answered(&colors(), &[(hint, "green"), ("answer with 1 or 2 (red, blue)", "red")]),
         (0, "red".into())
     );
     assert_eq!(answered(&text, &[(hint, "no")]), (0, "no".into()));
     let declined = "Blocked: the user declined to answer";
     assert_eq!(answered(&text, &[(hint, "/decline")]), (8, declined.into()));
+}
+
+#[test]
+fn a_question_is_shown_without_its_arguments() {
+    let server = Server::start(asking(&colors()));
+    let world = World::new().env("TERM", "xterm-256color");
+    let line = [&MODEL[..], &[&server.url], &["Go."]].concat();
+    let seen = Terminal::new(100).typing("2 blue", "2").run(&world, &line);
+    assert!(seen.text().contains("Which color?"), "{}", seen.text());
+    assert!(!seen.text().contains("\"options\""), "{}", seen.text());
 }
 
 #[test]

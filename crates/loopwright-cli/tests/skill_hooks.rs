@@ -104,10 +104,8 @@ fn hooks_of_a_project_s_skill_run_only_if_the_project_is_trusted() {
     let steps = || vec![remove(), streamed("Done.", "stop")];
     let (done, without) = blocked(&world, &["/careful"], steps());
     assert_eq!(without, [false]);
-    let ignored = format!(
-        "warning: /project/{SKILL}: 1 hook ignored: the project is not trusted; trust it with `loopwright trust`"
-    );
-    assert!(done.stderr.contains(&ignored), "{}", done.stderr);
+    let ignored = "warning: this project is not trusted: 1 hook is ignored, and 1 skill is not offered to the model; review with `loopwright trust`";
+    assert!(done.stderr.contains(ignored), "{}", done.stderr);
     let trusted = world.run(&["trust", "--yes"]);
     let shown = format!(
         "hook PreToolUse Bash in skill careful: sh \"${{CLAUDE_SKILL_DIR}}/guard.sh\" (/project/{SKILL})"

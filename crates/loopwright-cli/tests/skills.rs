@@ -67,6 +67,10 @@ fn skills_are_checked_and_what_is_left_out_ends_with_3() {
     assert!(done.stdout.contains("odd/SKILL.md: warning: the name `other`"), "{}", done.stdout);
     let one = world.run(&["skills", "validate", ".agents/skills/odd/SKILL.md"]);
     assert_eq!((one.status, one.stdout.lines().count()), (0, 2), "{}", one.stdout);
+    let world = world.file("project/.claude/commands/tidy.md", "Tidy up.\n");
+    let command = world.run(&["skills", "validate", ".claude/commands/tidy.md"]);
+    assert_eq!(command.status, 0, "{}", command.stdout);
+    assert!(command.stdout.contains("tidy.md: ok"), "{}", command.stdout);
     let none = world.run(&["skills", "validate", ".agents/skills/none", "--json"]);
     assert_eq!(none.status, 3, "{}", none.stdout);
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::hooks::{is_there, removing, run};
+use crate::server::{Server, streamed, streamed_call};
 use crate::terminal::Terminal;
 use crate::world::World;
 
@@ -52,7 +53,7 @@ fn a_change_to_a_script_that_settings_run_ends_trust() {
         assert!(!trusted.stderr.contains("ignored"), "{}", trusted.stderr);
         let world = world.file(script, "exit 1");
         let (changed, _) = run(&world, removing(), &[]);
-        assert!(changed.stderr.contains("1 hook ignored"), "{script}: {}", changed.stderr);
+        assert!(changed.stderr.contains("1 hook"), "{script}: {}", changed.stderr);
         let told = "settings of this project, or files that they run, have changed since they were trusted";
         assert!(changed.stderr.contains(told), "{script}: {}", changed.stderr);
     }
@@ -178,4 +179,33 @@ fn commands_that_the_user_types_keep_the_trust_in_a_project_and_give_none() {
     assert_eq!(revoked.run(&["trust", "--yes"]).status, 0);
     assert_eq!(revoked.run(&["trust", "--revoke"]).status, 0);
     assert_eq!(after_each(&revoked), [false; 4]);
+}
+
+#[test]
+fn a_project_is_reviewed_in_a_chat_and_trusted_from_the_next_message_on() {
+    let world = guarded().env("TERM", "xterm-256color").file("project/a.txt", "a");
+    let world = world.file("project/ci/g.sh", "exit 0");
+    let server = Server::start([streamed("One.", "stop"), streamed_call("", "rm a.txt"), streamed("Two.", "stop")]);
+    let line = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url, "--permission-mode", "ask"];
+    let terminal = Terminal::new(200)
+        .typing("review with `/trust`", "first")
+        .typing("One.", "/trust")
+        .typing("trust all of this? [y/N]", "y")
+        .typing("is trusted from your next message on", "second")
+        .typing("Two.", "/quit");
+    let seen = terminal.run(&world, &line);
+    assert!(seen.text().contains("allow Bash(rm *)"), "{}", seen.text());
+    assert_eq!((seen.status, world.has("project/a.txt")), (0, false), "{}", seen.text());
+}
+
+#[test]
+fn a_settings_file_that_cannot_be_read_is_told_with_the_reason() {
+    let world = World::new().file("project/.claude/x", "");
+    let path = world.path(&format!("project/{SETTINGS}"));
+    let told = || world.run(&["policy", "show"]).stderr;
+    std::fs::create_dir(&path).unwrap();
+    assert!(told().contains("it is not a regular file"), "{}", told());
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::write(&path, b"\xff").unwrap();
+    assert!(told().contains("it is not UTF-8 text"), "{}", told());
 }

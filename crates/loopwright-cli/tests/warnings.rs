@@ -74,3 +74,59 @@ fn a_rule_for_a_tool_that_an_agent_or_the_configuration_declares_is_no_rule_for_
     let linted = world.run(&["policy", "lint"]);
     assert_eq!((linted.status, unknown(&linted.stderr)), (3, vec![true]), "{}", linted.stderr);
 }
+
+#[test]
+fn what_an_untrusted_project_brings_is_one_line_and_its_unknown_keys_are_one_line_per_file() {
+    let settings = r#"{ "$schema": "x", "env": { "A": "1" }, "model": "opus", "outputStyle": "x",
+        "cleanupPeriodDays": 1, "permissions": { "allow": ["Bash(ls)", "Bash(pwd)"], "allowed": [] },
+        "hooks": { "PreToolUse": [{ "hooks": [{ "type": "command", "command": "true" }] }] } }"#;
+    let servers = r#"{ "mcpServers": { "notes": { "command": "cat" } } }"#;
+    let world = World::new()
+        .file("project/.claude/settings.json", settings)
+        .file("project/.claude/commands/tidy.md", "Tidy up.\n")
+        .file("project/.mcp.json", servers);
+    let run = |url: &str| {
+        let done = world.run(&["run", "-m", "openai-compatible/test", "--base-url", url, "Go on."]);
+        let warnings = done.stderr.lines().filter(|it| it.starts_with("warning: "));
+        (done.status, warnings.map(str::to_owned).collect::<Vec<_>>())
+    };
+    let ignored = "warning: this project is not trusted: 2 permission settings, 1 hook, 1 MCP server, `env` and `model` are ignored, \
+        and 1 command is not offered to the model; review with `loopwright trust`";
+    let keys = "warning: /project/.claude/settings.json: `outputStyle`, `cleanupPeriodDays` and `permissions.allowed` have no effect here; \
+        details: `loopwright policy lint`";
+    let server = Server::start([streamed("Done.", "stop")]);
+    assert_eq!(run(&server.url), (0, vec![ignored.to_owned(), keys.to_owned()]));
+    let details = world.run(&["policy", "lint"]).stderr;
+    let each = "/project/.claude/settings.json:1: `outputStyle` is ignored: not supported";
+    assert!(details.contains(each), "{details}");
+    let lists: [&[&str]; 5] = [
+        &["agents", "list"],
+        &["skills", "list"],
+        &["mcp", "list"],
+        &["config", "show"],
+        &["trust"],
+    ];
+    for list in lists {
+        let told = world.run(list).stderr;
+        assert!(!told.contains("ignored"), "{list:?}: {told}");
+    }
+}
+
+#[test]
+fn a_mode_of_an_untrusted_project_that_overrules_an_option_is_told() {
+    let settings = "{ \"permissions\": {\n\"defaultMode\": \"acceptEdits\" } }";
+    let world = World::new().file("project/.claude/settings.json", settings);
+    let told = |mode: &str| {
+        let server = Server::start([streamed("Done.", "stop")]);
+        let line = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+        let done = world.run(&[&line[..], &["--permission-mode", mode, "Go on."]].concat());
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        done.stderr.contains(
+            "mode `accept-edits` of /project/.claude/settings.json:2 applies: it is stricter than `auto`, and the project is not trusted",
+        )
+    };
+    assert!(told("auto"));
+    assert!(!told("plan"));
+    assert_eq!(world.run(&["trust"]).status, 0);
+    assert!(!told("auto"));
+}

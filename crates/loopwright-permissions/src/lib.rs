@@ -33,7 +33,7 @@ pub use mode::{Mode, UnknownMode};
 pub use path::PathCase;
 pub use policy::{Policy, PolicyBuilder, ShadowCount, Shell};
 pub use rule::Rule;
-pub use settings::claude_settings;
+pub use settings::{claude_settings, unreadable_settings};
 pub use settings_text::{SettingsEntries, SettingsText};
 pub use source::{Source, SourceKind, Warning};
 pub use suggest::SuggestedRule;

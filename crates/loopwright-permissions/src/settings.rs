@@ -5,14 +5,15 @@ use serde_json::value::RawValue;
 use crate::decision::Decision;
 use crate::mode::Mode;
 use crate::settings_text::{SettingsEntries, SettingsText};
-use crate::source::{Source, SourceKind};
+use crate::source::{NOT_SUPPORTED, Source, SourceKind, UNKNOWN_KEY};
 
 /// Reads the `permissions` of a settings file of Claude Code: `allow`, `ask`, `deny`, `defaultMode`,
 /// `additionalDirectories` and `disableBypassPermissionsMode`. `base` is the folder that patterns such as `/src/**`
 /// start from: the root of the project, or the home directory for the settings of the user.
 ///
 /// Never fails. Unsupported parts are listed in [`Source::warnings`] with their lines, and
-/// interpreted strictly: if a deny or ask rule may be lost, every call needs approval. In the settings of a user or an
+/// interpreted strictly: if a deny or ask rule may be lost, every call needs approval, and lists such as `Deny`, or `deny` outside
+/// of the `permissions`, count. In the settings of a user or an
 /// administrator, keys without an effect are listed only if they restrict.
 ///
 /// ```
@@ -34,6 +35,33 @@ pub fn claude_settings(kind: SourceKind, file: &str, base: &str, text: &str) -> 
     reader.source
 }
 
+/// Reads a file of settings that there is and that cannot be read, for this reason: every call needs approval.
+///
+/// ```
+/// use loopwright_permissions::{SourceKind, unreadable_settings};
+///
+/// let source = unreadable_settings(SourceKind::Project, "settings.json", "/project", "it is a directory");
+/// assert_eq!(
+///     source.warnings()[0].to_string(),
+///     "settings.json:1: the file cannot be read, so every call needs approval: it is a directory",
+/// );
+/// ```
+pub fn unreadable_settings(kind: SourceKind, file: &str, base: &str, reason: &str) -> Source {
+    let mut source = Source::new(kind, file, base);
+    source.warn(1, unreadable(reason));
+    source.ask("*", 1)
+}
+
+fn unreadable(reason: &str) -> String {
+    format!("the file cannot be read, so every call needs approval: {reason}")
+}
+
+/// Returns the decision of rules under a key that only restrict. A key that differs in its case, or that stands outside of the
+/// permissions, was meant: without it, calls would run.
+fn restricting(key: &str) -> Option<Decision> {
+    [Decision::Deny, Decision::Ask].into_iter().find(|it| key.eq_ignore_ascii_case(&it.to_string()))
+}
+
 struct Reader<'a> {
     text: SettingsText<'a>,
     source: Source,
@@ -45,19 +73,21 @@ impl<'a> Reader<'a> {
             Ok(entries) => entries,
             Err(error) => {
                 let line = u32::try_from(error.line()).unwrap_or(0);
-                self.source.warn(
-                    line,
-                    format!(
-                        "the file cannot be read, so every call needs approval: \
-                        {error}"
-                    ),
-                );
+                self.source.warn(line, unreadable(&error.to_string()));
                 self.ask_always(line);
                 return;
             }
         };
         for (index, (key, value)) in entries.0.iter().enumerate() {
             let line = self.line(value);
+            if let Some(decision) = restricting(key) {
+                self.source.warn(
+                    line,
+                    format!("`{key}` is read as `permissions.{decision}`, where it belongs"),
+                );
+                self.rules(decision, value);
+                continue;
+            }
             match key.as_str() {
                 "permissions" => {
                     let is_last = !entries.0[index + 1..].iter().any(|(other, _)| other == key);
@@ -73,7 +103,7 @@ impl<'a> Reader<'a> {
                 // Hooks, variables of commands, the model and the status line are no permissions: programs read them.
                 "$schema" | "hooks" | "disableAllHooks" | "env" | "model" | "statusLine" => {}
                 key if self.is_of_interest(key) => {
-                    self.source.warn(line, format!("`{key}` is ignored: not supported"));
+                    self.source.warn(line, format!("`{key}{NOT_SUPPORTED}"));
                 }
                 _ => {}
             }
@@ -115,9 +145,15 @@ impl<'a> Reader<'a> {
                     ),
                 );
             }
+            if let Some(decision) = restricting(key) {
+                let name = decision.to_string();
+                if *key != name {
+                    self.source.warn(line, format!("`permissions.{key}` is read as `{name}`"));
+                }
+                self.rules(decision, value);
+                continue;
+            }
             match key.as_str() {
-                "deny" => self.rules(Decision::Deny, value),
-                "ask" => self.rules(Decision::Ask, value),
                 "allow" if counts => self.rules(Decision::Allow, value),
                 "defaultMode" if counts => self.mode(value, line),
                 "additionalDirectories" if counts => self.folders(value, line),
@@ -125,7 +161,7 @@ impl<'a> Reader<'a> {
                 "disableBypassPermissionsMode" => self.forbid(Mode::Unconfined, value, line),
                 "disableAutoMode" => self.forbid(Mode::Auto, value, line),
                 key => {
-                    self.source.warn(line, format!("`permissions.{key}` is unknown and ignored"));
+                    self.source.warn(line, format!("`permissions.{key}{UNKNOWN_KEY}"));
                 }
             }
         }

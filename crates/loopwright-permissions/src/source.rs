@@ -80,6 +80,21 @@ pub struct Warning {
     pub message: String,
 }
 
+/// How warnings end about a key of a settings file that has no meaning here.
+pub(crate) const NOT_SUPPORTED: &str = "` is ignored: not supported";
+
+/// How warnings end about a key of the permissions that is unknown.
+pub(crate) const UNKNOWN_KEY: &str = "` is unknown and ignored";
+
+impl Warning {
+    /// Returns the key that is ignored, if the warning is about a key of a settings file that has no meaning here.
+    #[must_use]
+    pub fn ignored_key(&self) -> Option<&str> {
+        let message = self.message.strip_prefix('`')?;
+        message.strip_suffix(NOT_SUPPORTED).or_else(|| message.strip_suffix(UNKNOWN_KEY))
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", place(&self.file, self.line), self.message)
@@ -134,6 +149,18 @@ impl Source {
             );
         }
         self
+    }
+
+    /// Returns the mode that the source sets, with its line; `None` means that it sets none.
+    #[must_use]
+    pub fn mode(&self) -> Option<(Mode, u32)> {
+        self.mode
+    }
+
+    /// Returns the file that the source was read from.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
     }
 
     /// Adds a rule that allows calls. `line` is its line in the file, 0 if there is none.

@@ -418,3 +418,17 @@ fn servers_agents_skills_and_domains_are_named_as_there() {
     assert_eq!(tool("NotebookEdit", json!({ "notebook_path": "a" })), Decision::Deny);
     assert_eq!(tool("WebSearch", json!({ "query": "x" })), Decision::Allow);
 }
+
+#[test]
+fn deny_and_ask_lists_count_in_any_case_and_outside_of_the_permissions() {
+    let (policy, warnings) = read(
+        "{ \"deny\": [\"Bash(rm *)\"],\n\"permissions\": { \"Deny\": [\"Read(./.env)\"],\n\"ASK\": [\"Edit\"] } }",
+    );
+    assert_eq!(rules(&policy), ["1 deny Bash(rm *)", "2 deny Read(./.env)", "3 ask Edit"]);
+    let expect = [
+        "1: `deny` is read as `permissions.deny`, where it belongs",
+        "2: `permissions.Deny` is read as `deny`",
+        "3: `permissions.ASK` is read as `ask`",
+    ];
+    assert_eq!(warnings, expect);
+}

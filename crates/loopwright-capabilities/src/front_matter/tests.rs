@@ -59,6 +59,13 @@ fn a_forgotten_quote_is_put_there() {
 }
 
 #[test]
+fn a_hint_of_brackets_is_text_and_needs_no_quotes() {
+    let read = read("argument-hint: [number] [priority]\ndescription: D.").unwrap();
+    assert!(!read.is_quoted);
+    assert_eq!(read.yaml.values["argument-hint"], "[number] [priority]");
+}
+
+#[test]
 fn a_file_is_read_whole_and_from_its_directory() {
     let folder = tempfile::tempdir().unwrap();
     let (inside, outside) = (folder.path().join("in"), folder.path().join("out.md"));

@@ -86,8 +86,8 @@ Keys:
 Commands:
   /help /clear /resume [TEXT] /continue /fork /rewind [STEP] [files] /turns /compact
   /diff /context /thinking /cost /export [FILE] /init /review [WHAT] /agents /skills /model [NAME]
-  /effort [LEVEL] /mode [MODE] /add-dir [DIR] /tasks [N] /mcp /permissions /hooks /quit,
-  and /NAME for a skill or command;
+  /effort [LEVEL] /mode [MODE] /add-dir [DIR] /tasks [N] /mcp /permissions /trust /hooks
+  /quit, and /NAME for a skill or command;
   /SERVER:PROMPT sends a prompt of an MCP server; !COMMAND runs a command in the sandbox,
   @FILE attaches a file, @SERVER:URI a resource of an MCP server
 

@@ -312,8 +312,35 @@ fn a_line_without_a_command_is_read_as_other_programs_do() {
     same(&["-c"], &["chat", "-c"]);
     same(&["--resume", "7f3a"], &["chat", "--resume", "7f3a"]);
     same(&["run", "--", "-p"], &["run", "--", "-p"]);
+    same(&["fix the test"], &["chat", "fix the test"]);
+    same(&["fix the test", "-m", "a/b"], &["chat", "fix the test", "-m", "a/b"]);
+    same(&["-c", "and now?"], &["chat", "-c", "and now?"]);
+    same(&["--resume"], &["chat", "--choose-session"]);
+    same(&["chat", "-r", "--plain"], &["chat", "--choose-session", "--plain"]);
+    let unknown = read(&["fix"]).unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::InvalidSubcommand);
+    let tip = "tip: to give an agent this task, use 'loopwright run fix'";
+    assert!(unknown.to_string().contains(tip), "{unknown}");
     assert_eq!(read(&["--help"]).unwrap_err().kind(), ErrorKind::DisplayHelp);
     assert_eq!(read(&["--nonsense"]).unwrap_err().kind(), ErrorKind::UnknownArgument);
+}
+
+#[test]
+fn an_empty_command_verifies_nothing_and_is_refused() {
+    for empty in ["", "  "] {
+        let told = run_error(&["--verify", empty]);
+        assert!(told.contains("the command is empty"), "{told}");
+    }
+    assert_eq!(run(&["--verify", "make"]).verify.as_deref(), Some("make"));
+}
+
+#[test]
+fn a_schema_that_is_no_object_is_refused_as_such() {
+    for schema in ["true", "[]", "null", "\"x\""] {
+        let told = run_error(&["--schema", schema]);
+        assert!(told.contains("a schema for answers must be a JSON object"), "{told}");
+    }
+    assert!(run(&["--schema", r#"{"type": "array"}"#]).schema.is_some());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::path::Path;
 
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
@@ -10,6 +11,7 @@ use loopwright_agent::NameList;
 use loopwright_capabilities::structured::AnswerSchema;
 use loopwright_core::messages::ReasoningEffort;
 use loopwright_permissions::ToolRule;
+use serde_json::Value;
 
 use crate::config::{BaseUrl, SettingValue, Text};
 
@@ -40,16 +42,28 @@ pub(super) fn tool_list(text: &str) -> Result<NameList, String> {
     }
 }
 
+/// Parses a command. An empty one is that of a variable which is not set, and checks nothing.
+pub(super) fn command(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("the command is empty; pass a command such as `cargo test`".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 /// Parses a JSON Schema, or reads it from a file.
 pub(super) fn answer_schema(text: &str) -> Result<AnswerSchema, String> {
-    let is_json = text.trim_start().starts_with('{');
+    let is_value = || !Path::new(text).exists() && serde_json::from_str::<Value>(text).is_ok();
+    let is_json = text.trim_start().starts_with('{') || is_value();
     let read = || {
         fs::read_to_string(text).map_err(|error| {
             format!("cannot read the schema: {error}; pass a file or a JSON object")
         })
     };
     let json = if is_json { text.to_owned() } else { read()? };
-    let schema = serde_json::from_str(&json).map_err(|error| format!("not JSON: {error}"))?;
+    let schema: Value = serde_json::from_str(&json).map_err(|error| format!("not JSON: {error}"))?;
+    if !schema.is_object() {
+        return Err("a schema for answers must be a JSON object, such as `{\"type\": \"array\"}`".to_owned());
+    }
     AnswerSchema::new(&schema).map_err(|error| error.to_string())
 }
 

@@ -7,7 +7,7 @@ use super::rewind::Rewind;
 use crate::task_command::TaskCommand;
 
 /// The commands as `/help` shows them: what to type, and what it does.
-pub(super) const COMMANDS: [(&str, &str); 31] = [
+pub(super) const COMMANDS: [(&str, &str); 32] = [
     ("/help", "show this help"),
     ("/clear", "start a new session; the current one can be resumed"),
     ("/resume [TEXT]", "choose a session of this directory, or one that contains TEXT"),
@@ -41,6 +41,7 @@ pub(super) const COMMANDS: [(&str, &str); 31] = [
     ),
     ("/mcp", "show the MCP servers and whether they work"),
     ("/permissions", "show the permission rules"),
+    ("/trust", "show what the settings of this project may do once you trust it, and trust it"),
     ("/hooks", "show the hooks, which are commands that run on events"),
     ("/SERVER:PROMPT [ARGUMENTS]", "send a prompt of an MCP server"),
     ("/quit", "exit, like Ctrl-D"),
@@ -99,12 +100,16 @@ pub(super) enum ChatCommand {
     Mcp,
     /// Show the permission rules.
     Permissions,
+    /// Review the settings of the project.
+    Trust,
     /// Show the hooks.
     Hooks,
     /// Show the model, or change it.
     Model(Option<String>),
     /// Show how much the model reasons, or change it.
     Effort(Option<Effort>),
+    /// This is no level of reasoning.
+    UnknownEffort(String),
     /// Rewind to the end of a step, or to before the last message.
     Rewind(Rewind),
     /// An unknown command, or invalid arguments.
@@ -168,11 +173,15 @@ impl ChatCommand {
             ("add-dir", _) => Self::AddDir(arguments.to_owned()),
             ("tasks" | "bashes", words) => TaskCommand::of(words).map_or_else(unknown, Self::Tasks),
             ("permissions", []) => Self::Permissions,
+            ("trust", []) => Self::Trust,
             ("mcp", []) => Self::Mcp,
             ("hooks", []) => Self::Hooks,
             ("model", [] | [_]) => Self::Model(given(arguments)),
             ("effort", []) => Self::Effort(None),
-            ("effort", [level]) => effort(level).map_or_else(unknown, |it| Self::Effort(Some(it))),
+            ("effort", [level]) => match effort(level) {
+                Some(effort) => Self::Effort(Some(effort)),
+                None => Self::UnknownEffort((*level).to_owned()),
+            },
             ("rewind", words) => rewind(words).map_or_else(unknown, Self::Rewind),
             (name, _) if is_taken(name) => unknown(),
             (name, _) => Self::Use(NamedSkill {
@@ -261,6 +270,7 @@ mod tests {
         check("/effort", ChatCommand::Effort(None));
         check("/effort low", ChatCommand::Effort(Some(Some(ReasoningEffort::Low))));
         check("/effort default", ChatCommand::Effort(Some(None)));
+        check("/effort hi", ChatCommand::UnknownEffort("hi".to_owned()));
         check("! ls -l | wc", ChatCommand::Run("ls -l | wc".to_owned()));
         check("/tasks stop 2", ChatCommand::Tasks(TaskCommand::Stop(2)));
         let rewind = |to, files| ChatCommand::Rewind(Rewind { to, files });
@@ -269,7 +279,7 @@ mod tests {
         check("/rewind files", rewind(RewindPoint::LastTurn, true));
         check("/rewind 3 files", rewind(RewindPoint::Step(3), true));
         for wrong in
-            ["/rewind x", "/rewind files 3", "/rewind 3 x", "/quit now", "/effort much", "/tasks x"]
+            ["/rewind x", "/rewind files 3", "/rewind 3 x", "/quit now", "/effort a b", "/tasks x"]
         {
             check(wrong, ChatCommand::Unknown(wrong.to_owned()));
         }

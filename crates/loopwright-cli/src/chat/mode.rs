@@ -5,7 +5,9 @@ use loopwright_permissions::Mode;
 
 use super::ChatSession;
 use crate::console;
+use crate::display::RunDisplay;
 use crate::exit::ExitCode;
+use crate::permissions::RunPermissions;
 use crate::render::{ModeChange, UiEvent, sanitize_terminal};
 
 impl ChatSession<'_> {
@@ -13,7 +15,7 @@ impl ChatSession<'_> {
     pub(super) fn mode(&self, name: &str) {
         let mode = self.conversation.setup.permissions.policy().mode();
         let changed = match name {
-            "next" => self.set_mode(next(mode)),
+            "next" => self.set_mode(next_mode(mode)),
             name => name.parse::<Mode>().map_err(BoxError::from).and_then(|it| self.set_mode(it)),
         };
         match changed {
@@ -25,23 +27,31 @@ impl ChatSession<'_> {
     /// Selects the next mode, and returns what to show about it at the prompt.
     pub(super) fn next_mode(&self) -> String {
         let mode = self.conversation.setup.permissions.policy().mode();
-        match self.set_mode(next(mode)) {
+        match self.set_mode(next_mode(mode)) {
             Ok(mode) => format!("mode {mode}"),
             Err(error) => sanitize_terminal(&format!("mode {mode}: {error}")),
         }
     }
 
     fn set_mode(&self, mode: Mode) -> Result<Mode, BoxError> {
-        let permissions = &self.conversation.setup.permissions;
-        let before = permissions.policy().mode();
-        permissions.set_mode(mode)?;
-        let change = ModeChange { before, now: permissions.policy().mode() };
-        if change.before != change.now {
-            // The next turn reports an output that cannot be written to.
-            let _shown = self.stage.show(&UiEvent::ModeChanged(change));
-        }
-        Ok(change.now)
+        change_mode(&self.conversation.setup.permissions, self.stage, mode)
     }
+}
+
+/// Changes the mode of a conversation, tells programs that read its output, and returns the mode in force.
+pub(crate) fn change_mode(
+    permissions: &RunPermissions,
+    stage: RunDisplay,
+    mode: Mode,
+) -> Result<Mode, BoxError> {
+    let before = permissions.policy().mode();
+    permissions.set_mode(mode)?;
+    let change = ModeChange { before, now: permissions.policy().mode() };
+    if change.before != change.now {
+        // The next turn reports an output that cannot be written to.
+        let _shown = stage.show(&UiEvent::ModeChanged(change));
+    }
+    Ok(change.now)
 }
 
 /// Adds to the status line what a key changed, or why it had no effect, unless the line says so itself.
@@ -54,7 +64,7 @@ pub(super) fn with_change(status: String, changed: Option<String>) -> String {
 }
 
 /// Returns the mode that Shift-Tab leads to. Running without confinement has to be typed.
-fn next(mode: Mode) -> Mode {
+pub(crate) fn next_mode(mode: Mode) -> Mode {
     match mode {
         Mode::Ask => Mode::AcceptEdits,
         Mode::AcceptEdits => Mode::Auto,

@@ -85,9 +85,9 @@ impl StatusLine {
         let width = columns().saturating_sub(1);
         let line = match &self.source {
             Source::Command(command) => {
-                status.with_unconfined(printed(conversation, command, &status).await)
+                status.with_mode(printed(conversation, command, &status).await)
             }
-            Source::Off => status.with_unconfined(String::new()),
+            Source::Off => status.with_mode(String::new()),
             Source::Nowhere | Source::BuiltIn => status.line(width),
         };
         truncate(&line, width)
@@ -122,10 +122,15 @@ impl Status {
         lines.iter().find(|it| it.width() <= width).unwrap_or(shortest).clone()
     }
 
-    /// Returns a line of the user's own, which does not hide the mode `unconfined`.
-    fn with_unconfined(&self, line: String) -> String {
-        let named = (self.mode == Mode::Unconfined).then(|| format!("mode {}", self.mode));
-        with_change(line, named)
+    /// Returns a line of the user's own, behind the mode unless it is `auto` or the line names it. Where the user wants no line,
+    /// only `unconfined` is shown.
+    fn with_mode(&self, line: String) -> String {
+        let is_shown = match self.mode {
+            Mode::Unconfined => true,
+            Mode::Auto => false,
+            _ => !line.is_empty(),
+        };
+        with_change(line, is_shown.then(|| format!("mode {}", self.mode)))
     }
 
     /// Returns the line with the names of the model, the folder and the branch in this form.
@@ -270,14 +275,16 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_user_does_not_hide_the_mode_unconfined() {
+    fn a_line_of_the_user_does_not_hide_a_mode_other_than_auto() {
         let line = |mode: Mode, own: &str| {
-            Status { mode, ..status(Path::new("/shop")) }.with_unconfined(own.to_owned())
+            Status { mode, ..status(Path::new("/shop")) }.with_mode(own.to_owned())
         };
         assert_eq!(line(Mode::Unconfined, "mine"), "mode unconfined · mine");
         assert_eq!(line(Mode::Unconfined, ""), "mode unconfined");
         assert_eq!(line(Mode::Unconfined, "a · mode unconfined"), "a · mode unconfined");
-        assert_eq!(line(Mode::Plan, "mine"), "mine");
+        assert_eq!(line(Mode::Plan, "mine"), "mode plan · mine");
+        assert_eq!(line(Mode::Ask, "a · mode ask"), "a · mode ask");
+        assert_eq!(line(Mode::Auto, "mine"), "mine");
         assert_eq!(line(Mode::Plan, ""), "");
     }
 

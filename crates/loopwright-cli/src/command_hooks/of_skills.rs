@@ -55,18 +55,11 @@ impl SkillHooks {
     }
 }
 
-/// Returns the hooks of the skills that a run can use, and those of a project that is not trusted apart. Blocks while it
-/// reads.
-pub(crate) fn skill_hooks(
-    sources: &ConfigSources,
-    project: &ProjectSettings,
-) -> (Vec<SkillHooks>, Vec<SkillHooks>) {
+/// Returns the hooks of the skills that a run can use: those of a project only if it is trusted. Blocks while it reads.
+pub(crate) fn skill_hooks(sources: &ConfigSources, project: &ProjectSettings) -> Vec<SkillHooks> {
     if sources.discovery == Discovery::Nothing {
-        return (Vec::new(), Vec::new());
+        return Vec::new();
     }
-    if project.is_trusted() {
-        return (SkillHooks::of(&skills(&project.root, sources, Places::All)), Vec::new());
-    }
-    let own = skills(&project.root, sources, Places::User);
-    (SkillHooks::of(&own), SkillHooks::of_project(sources, project))
+    let places = if project.is_trusted() { Places::All } else { Places::User };
+    SkillHooks::of(&skills(&project.root, sources, places))
 }

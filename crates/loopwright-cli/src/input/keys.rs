@@ -14,6 +14,9 @@ use super::pastes::Pastes;
 /// for a part of its prompt, and draws over it. What is at the prompt follows, and is not lost.
 const TURNS: &str = "/turns ";
 
+/// What Shift-Tab stands for where the answer decides about a call.
+pub(super) const NEXT_MODE: &str = "/mode next";
+
 /// What Ctrl-O stands for at an empty prompt.
 const THINKING: &str = "/thinking";
 
@@ -112,6 +115,8 @@ struct Keys {
     has_text: bool,
     /// How Ctrl-C ends the reading, if it does.
     interruption: Option<LineEnd>,
+    /// Whether the line decides about a call.
+    is_deciding: bool,
     /// Keys for the next prompt.
     kept: VecDeque<Event>,
     /// Keys that the editor takes before those of the terminal.
@@ -123,7 +128,19 @@ impl LineKeys {
     pub(super) fn open(&self, has_waited: bool) {
         let mut keys = self.lock();
         let (kept, pressed) = (std::mem::take(&mut keys.kept), std::mem::take(&mut keys.pressed));
-        *keys = Keys { has_waited, is_batch_over: true, kept, pressed, ..Keys::default() };
+        let is_deciding = keys.is_deciding;
+        *keys =
+            Keys { has_waited, is_batch_over: true, is_deciding, kept, pressed, ..Keys::default() };
+    }
+
+    /// Sets whether the next lines decide about calls.
+    pub(super) fn set_deciding(&self, is_deciding: bool) {
+        self.lock().is_deciding = is_deciding;
+    }
+
+    /// Returns `true` if the line decides about a call.
+    pub(super) fn is_deciding(&self) -> bool {
+        self.lock().is_deciding
     }
 
     /// Ends the reading with a key for the program. Keys behind it are kept.
@@ -309,6 +326,11 @@ impl ChatKeys {
         }
         if let Some(key) = ChatKey::of(&event) {
             self.line.leaves(key == ChatKey::Interrupt);
+            if key == ChatKey::NextMode && self.line.is_deciding() {
+                let mode = EditCommand::InsertString(NEXT_MODE.to_owned());
+                let edits = ReedlineEvent::Edit(vec![EditCommand::Clear, mode]);
+                return ReedlineEvent::Multiple(vec![edits, ReedlineEvent::Submit]);
+            }
             if key == ChatKey::OpenPastes && !self.line.has_text() {
                 let show = EditCommand::InsertString(THINKING.to_owned());
                 let edits = ReedlineEvent::Edit(vec![show]);

@@ -30,6 +30,7 @@ use crate::session_budget::SessionBudget;
 use crate::skill_prompts::SkillPrompts;
 use crate::startup::{NoopListener, StartError, Startup};
 use crate::store::StoreLocation;
+use crate::untrusted::REVIEW;
 
 /// How much a conversation holds that no model reads.
 const NO_WINDOW: u64 = 1 << 20;
@@ -131,7 +132,7 @@ fn tool_server(startup: &Startup, wanted: &[ServedTools]) -> Result<ToolServer, 
         checks: crate::answer_checks::AnswerChecks::default(),
         loaded: crate::loaded::LoadedParts::default(),
     };
-    setup.tell_permission_warnings();
+    setup.tell_permission_warnings(REVIEW);
     let agent: AgentLoop = setup.build(NoopListener).map_err(|error| StartError {
         error: error.into(),
         exit_code: ExitCode::Internal,

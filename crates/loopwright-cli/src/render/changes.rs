@@ -136,17 +136,18 @@ impl FileDiffTracker {
     }
 }
 
-/// Returns the lines of the difference that a call of a file tool would make; `None` for other tools, and where nothing
-/// would change.
+/// Returns the lines of the difference that a call of a file tool would make, up to a limit; `None` for other tools, and where
+/// nothing would change.
 pub(crate) fn file_diff(
     directory: &WorkspaceRoot,
     tool: &str,
     arguments: &Value,
     width: usize,
+    most: usize,
 ) -> Option<Vec<String>> {
     let (path, before, after) = planned_change(directory, tool, arguments)?;
     let mut lines = vec![sanitize_terminal(&path)];
-    lines.extend(FileDiff::of(&before, &after)?.lines(width.saturating_sub(4)));
+    lines.extend(FileDiff::of_rows(&before, &after, most)?.lines(width.saturating_sub(4)));
     Some(lines)
 }
 

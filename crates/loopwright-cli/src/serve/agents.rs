@@ -170,6 +170,7 @@ impl ServedAgents for OfferedAgents {
             live: None,
             totals: None,
             has_unheard: false,
+            has_nothing_left: false,
             has_begun: CancellationToken::new(),
             command: Command::default(),
         };

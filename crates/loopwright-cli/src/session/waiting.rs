@@ -16,10 +16,20 @@ pub(crate) fn kind(asked: &PendingApproval<'_>) -> &'static str {
 
 /// Returns the decisions that a call takes, as they are typed.
 pub(crate) fn decisions(asked: &PendingApproval<'_>) -> &'static str {
-    match asked.kind {
-        RequestKind::Question { .. } => "reply ANSWER|decline|cancel|stop",
-        RequestKind::External { .. } => "result JSON|error TEXT|deny|stop",
-        _ if asked.question.is_recovery() => "retry|done [RESULT]|skip|stop",
+    decisions_of(match asked.kind {
+        RequestKind::Question { .. } => "question",
+        RequestKind::External { .. } => "result",
+        _ if asked.question.is_recovery() => "interrupted",
+        _ => "approval",
+    })
+}
+
+/// Returns the decisions about a call that waits for this kind of answer, as reports name it.
+pub(crate) fn decisions_of(kind: &str) -> &'static str {
+    match kind {
+        "question" => "reply ANSWER|decline|cancel|stop",
+        "result" => "result JSON|error TEXT|deny|stop",
+        "interrupted" => "retry|done [RESULT]|skip|stop",
         _ => "approve [JSON]|deny [REASON]|stop",
     }
 }

@@ -16,7 +16,7 @@ use crate::exit::ExitCode;
 use crate::loops::maintenance_runtime;
 use crate::render::{json_line, sanitize_terminal, single_line, summary};
 use crate::report::{PendingCall, SCHEMA_VERSION};
-use crate::session::{SessionsError, now, short};
+use crate::session::{SessionsError, decisions_of, now, short};
 use crate::signals::{self, Signals};
 
 /// How many sessions are looked at together.
@@ -132,7 +132,14 @@ impl Waiting {
             let deadline = deadline.unwrap_or_default();
             format!("  {}  {agents}{} {asked}  ({question}{deadline})", call.call, call.tool)
         }));
-        lines.push(format!("  decide with: loopwright sessions decide {id}"));
+        let address = |call: &PendingCall| match &self.calls[..] {
+            [_] => String::new(),
+            _ => format!(" {}", call.call),
+        };
+        lines.extend(self.calls.iter().map(|call| {
+            let (address, words) = (address(call), decisions_of(call.kind));
+            format!("  decide with: loopwright sessions decide {id}{address} {words}")
+        }));
         lines.iter().map(|line| sanitize_terminal(line) + "\n").collect()
     }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use loopwright_sessions::SessionId;
 
 use super::{StartError, Started, Startup, load};
-use crate::args::session::ResumeArgs;
-use crate::args::{ChatArgs, Cli};
+use crate::args::session::{ResumeArgs, SessionArgs};
+use crate::args::{AgentArgs, ChatArgs, Cli};
 use crate::config::Loaded;
 use crate::conversation::Conversation;
+use crate::untrusted::REVIEW_IN_CHAT;
 
 impl Startup {
     /// Sets up a session as `--resume` does, in the store of a conversation: with the session's own agent and model, and with
@@ -27,12 +28,52 @@ impl Startup {
         let (mut agent, mut typed) = (args.agent.clone(), args.session.clone());
         (agent.definition, agent.model, agent.system_prompt) = (None, None, None);
         typed.origin = ResumeArgs { resume: Some(id), ..ResumeArgs::default() };
-        let (sources, Loaded { config, .. }) = load(cli, &agent, &typed, None)?;
+        Self::again(cli, &agent, &typed, from).await
+    }
+
+    /// Sets up the same conversation with the settings as they are now. What was chosen in the conversation stays: the model, and
+    /// the permission mode if it was changed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the settings cannot be used. The conversation stays as it is.
+    pub(crate) async fn reload(
+        cli: &Cli,
+        args: &ChatArgs,
+        from: &Conversation,
+    ) -> Result<(Self, Conversation), StartError> {
+        let (opening, mut conversation) = match from.session.clone() {
+            Some(id) => Self::switch(cli, args, from, id).await?,
+            None => {
+                let typed = SessionArgs { origin: ResumeArgs::default(), ..args.session.clone() };
+                Self::again(cli, &args.agent, &typed, from).await?
+            }
+        };
+        let setup = &mut conversation.setup;
+        setup.llm.clone_from(&from.setup.llm);
+        setup.context_window = from.setup.context_window;
+        setup.capabilities.clone_from(&from.setup.capabilities);
+        if let Some(mode) = from.setup.permissions.chosen_mode() {
+            // A mode that the settings disable now stays disabled.
+            setup.permissions.set_mode(mode).ok();
+        }
+        Ok((opening, conversation))
+    }
+
+    /// Sets up a conversation in the store of another one.
+    async fn again(
+        cli: &Cli,
+        agent: &AgentArgs,
+        typed: &SessionArgs,
+        from: &Conversation,
+    ) -> Result<(Self, Conversation), StartError> {
+        let (sources, Loaded { config, .. }) = load(cli, agent, typed, None)?;
         let stage = super::RunDisplay::new(config.output_format.value, agent.surroundings.quiet);
-        let mut opening = Self { sources, config, stage, applied: None };
+        let review = REVIEW_IN_CHAT;
+        let mut opening = Self { sources, config, stage, applied: None, review };
         let started =
             Started { new: None, store: Arc::clone(&from.store), name: from.command.name };
-        let mut conversation = Box::pin(opening.converse(cli, &agent, &typed, started)).await?;
+        let mut conversation = Box::pin(opening.converse(cli, agent, typed, started)).await?;
         conversation.attend(from.is_attended);
         conversation.setup.commands.take_over(&from.setup.commands);
         Ok((opening, conversation))

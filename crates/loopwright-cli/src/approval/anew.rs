@@ -1,0 +1,67 @@
+//! A change of the permission mode while a call waits.
+
+use loopwright_core::{AgentState, ApprovalDecision, BoxError, PendingApproval};
+use loopwright_permissions::{Decision, Mode};
+
+use super::{is_confined_in, with_call};
+use crate::chat::{change_mode, next_mode};
+use crate::console;
+use crate::conversation::Conversation;
+use crate::display::RunDisplay;
+use crate::exit::ExitCode;
+use crate::sessions::UserDecision;
+
+/// Changes the mode to the next one or to a named one, and shows it. Returns `false` if it is the same as before.
+fn set_mode(conversation: &Conversation, stage: RunDisplay, name: &str) -> bool {
+    let permissions = &conversation.setup.permissions;
+    let before = permissions.policy().mode();
+    let mode = match name {
+        "" => Ok(before),
+        "next" => Ok(next_mode(before)),
+        name => name.parse::<Mode>().map_err(BoxError::from),
+    };
+    match mode.and_then(|mode| change_mode(permissions, stage, mode)) {
+        Ok(mode) => {
+            console::tell(&format!("mode {mode}"));
+            mode != before
+        }
+        Err(error) => {
+            console::fail(&*error, ExitCode::Usage);
+            false
+        }
+    }
+}
+
+/// Changes the mode, and decides about a call that waits. `None` leaves it to the user: the rules still ask, or the call waits for
+/// another reason than the rules and the mode of the run, such as a hook or the definition of an agent.
+pub(super) fn decided_anew(
+    conversation: &Conversation,
+    stage: RunDisplay,
+    name: &str,
+    state: &AgentState,
+    asked: &PendingApproval<'_>,
+) -> Option<ApprovalDecision> {
+    let setup = &conversation.setup;
+    let before = setup.permissions.policy();
+    if !set_mode(conversation, stage, name) {
+        return None;
+    }
+    let is_of_run = asked.path.is_empty() && setup.applied.is_none();
+    if !is_of_run || asked.question.is_recovery() {
+        return None;
+    }
+    let now = setup.permissions.policy();
+    let verdict = with_call(state, asked, is_confined_in(setup, asked), |call| {
+        let was = before.decide(call);
+        let is_reason = was.reason.to_string() == *asked.question.text;
+        (is_reason && was.decision == Decision::Ask).then(|| now.decide(call))
+    })?;
+    match verdict.decision {
+        Decision::Allow => Some(ApprovalDecision::Approve),
+        Decision::Deny => {
+            let reason = Some(verdict.reason.to_string());
+            Some(UserDecision::Deny(reason).of(Some(asked), state))
+        }
+        Decision::Ask => None,
+    }
+}
