@@ -331,10 +331,6 @@ impl ChatSession<'_> {
             ChatCommand::AddDir(folder) => self.add_dir(&folder),
             ChatCommand::Model(Some(name)) => self.model(&name),
             ChatCommand::Effort(Some(effort)) => self.effort(effort),
-            ChatCommand::UnknownEffort(level) => tell(Err(SessionsError::Usage(format!(
-                "unknown effort `{}`; available: minimal, low, medium, high, default",
-                sanitize_terminal(&level)
-            )))),
             _ => {}
         }
     }

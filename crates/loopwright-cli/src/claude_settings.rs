@@ -73,8 +73,7 @@ impl SharedSettings {
     /// Returns the rules of the file. They only restrict unless the user has decided that they are used. The user's mode then
     /// applies only where the user `chose` none for this program. Mode `unconfined` never applies.
     pub(crate) fn rules(&self, are_used: Option<bool>, chose: bool) -> Source {
-        let source =
-            read_rules(self.kind, &self.path, &self.base.to_string_lossy(), &self.text);
+        let source = read_rules(self.kind, &self.path, &self.base.to_string_lossy(), &self.text);
         let reason = match are_used {
             // They were written for another program.
             Some(true) => return source.confined(),

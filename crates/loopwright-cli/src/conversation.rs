@@ -372,9 +372,8 @@ impl Conversation {
     pub fn tell_resume(&self, stage: RunDisplay) {
         // The error names another command.
         let is_refused = self.has_nothing_left && self.command.name == "run";
-        let is_told = stage.details != Verbosity::Errors
-            && stage.format.is_for_people()
-            && !is_refused;
+        let is_told =
+            stage.details != Verbosity::Errors && stage.format.is_for_people() && !is_refused;
         let command =
             self.session.as_ref().filter(|_| is_told).and_then(|id| self.command.resume(id));
         if let Some(command) = command {

@@ -107,7 +107,9 @@ fn overruled(policy: &Policy, config: &Config, project: &ProjectSettings) -> Opt
                 "mode `{mode}` of {place} applies: it is stricter than `{chosen}`, and the project is not trusted"
             )
         }
-        None => format!("mode `{mode}` applies: settings disable or tighten `{chosen}`; `loopwright policy show` lists them"),
+        None => format!(
+            "mode `{mode}` applies: settings disable or tighten `{chosen}`; `loopwright policy show` lists them"
+        ),
     })
 }
 

@@ -136,8 +136,7 @@ mod tests {
             skills: 1,
             commands: 2,
         };
-        let ignored =
-            "not trusted: 6 permission settings, 1 hook, 1 MCP server, `env` and `model` are ignored";
+        let ignored = "not trusted: 6 permission settings, 1 hook, 1 MCP server, `env` and `model` are ignored";
         let check = |found: &Untrusted, withheld, expect: Option<String>| {
             assert_eq!(found.warning("not trusted", REVIEW, withheld), expect);
         };

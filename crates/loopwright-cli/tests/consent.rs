@@ -288,7 +288,8 @@ fn a_mode_that_is_entered_while_a_call_waits_decides_about_it_anew() {
     let write = json!({ "path": "b.txt", "content": "b" });
     for (mode, is_written) in [("/mode accept-edits", true), ("/mode plan", false)] {
         let world = World::new().env("TERM", "xterm-256color");
-        let server = Server::start([streamed_tool("", "write_file", &write), streamed("Done.", "stop")]);
+        let server =
+            Server::start([streamed_tool("", "write_file", &write), streamed("Done.", "stop")]);
         let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
         let seen = Terminal::new(100).typing("1 yes", mode).run(&world, &line);
         assert_eq!(world.has("project/b.txt"), is_written, "{mode}: {}", seen.text());

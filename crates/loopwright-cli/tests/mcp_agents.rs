@@ -131,7 +131,9 @@ fn a_server_that_a_definition_of_a_project_brings_starts_only_after_trust() {
     let (tools_before, before) = tools(&world, &["--agent", "ada"]);
     assert_eq!(tools_before, names(&[]), "{before:?}");
     assert!(
-        before.stderr.contains("this project is not trusted: 1 MCP server is ignored; review with `loopwright trust`"),
+        before.stderr.contains(
+            "this project is not trusted: 1 MCP server is ignored; review with `loopwright trust`"
+        ),
         "{before:?}"
     );
     assert!(test(&world).stdout.contains("not trusted"));

@@ -240,6 +240,9 @@ fn approvals_lists_requests_of_all_sessions_and_a_decision_resumes_the_run() {
     let waiting = &listed["sessions"][0];
     assert_eq!(waiting["pending"][0]["arguments"], json!({ "command": "rm a.txt" }));
     let id = waiting["session"]["id"].as_str().unwrap();
+    let decisions = format!("decide {} approve [JSON]|deny [REASON]|stop\n", &id[..8]);
+    let shown = world.run(&["approvals"]).stdout;
+    assert!(shown.ends_with(&decisions), "{shown}");
     assert_eq!(world.run(&["sessions", "decide", id, "approve"]).status, 0);
     assert!(is_there(&world));
     let server = Server::start(vec![streamed("Done.", "stop")]);

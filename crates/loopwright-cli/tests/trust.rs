@@ -185,8 +185,20 @@ fn commands_that_the_user_types_keep_the_trust_in_a_project_and_give_none() {
 fn a_project_is_reviewed_in_a_chat_and_trusted_from_the_next_message_on() {
     let world = guarded().env("TERM", "xterm-256color").file("project/a.txt", "a");
     let world = world.file("project/ci/g.sh", "exit 0");
-    let server = Server::start([streamed("One.", "stop"), streamed_call("", "rm a.txt"), streamed("Two.", "stop")]);
-    let line = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url, "--permission-mode", "ask"];
+    let server = Server::start([
+        streamed("One.", "stop"),
+        streamed_call("", "rm a.txt"),
+        streamed("Two.", "stop"),
+    ]);
+    let line = [
+        "chat",
+        "-m",
+        "openai-compatible/test",
+        "--base-url",
+        &server.url,
+        "--permission-mode",
+        "ask",
+    ];
     let terminal = Terminal::new(200)
         .typing("review with `/trust`", "first")
         .typing("One.", "/trust")

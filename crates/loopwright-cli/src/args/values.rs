@@ -60,9 +60,11 @@ pub(super) fn answer_schema(text: &str) -> Result<AnswerSchema, String> {
         })
     };
     let json = if is_json { text.to_owned() } else { read()? };
-    let schema: Value = serde_json::from_str(&json).map_err(|error| format!("not JSON: {error}"))?;
+    let schema: Value =
+        serde_json::from_str(&json).map_err(|error| format!("not JSON: {error}"))?;
     if !schema.is_object() {
-        return Err("a schema for answers must be a JSON object, such as `{\"type\": \"array\"}`".to_owned());
+        return Err("a schema for answers must be a JSON object, such as `{\"type\": \"array\"}`"
+            .to_owned());
     }
     AnswerSchema::new(&schema).map_err(|error| error.to_string())
 }

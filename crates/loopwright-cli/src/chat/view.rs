@@ -61,6 +61,10 @@ impl View {
             ChatCommand::Hooks => Ok(self.hooks()),
             ChatCommand::Model(None) => Ok(sanitize_terminal(&setup.model())),
             ChatCommand::Effort(None) => Ok(effort(setup)),
+            ChatCommand::UnknownEffort(level) => Err(SessionsError::Usage(format!(
+                "unknown effort `{}`; available: minimal, low, medium, high, default",
+                single_line(level, 40)
+            ))),
             _ => return None,
         })
     }

@@ -92,6 +92,7 @@ fn a_killed_run_continues_without_a_message() {
     let done = place.run(&["--continue"]);
     assert_eq!(done.status, 2);
     assert!(done.stderr.contains("has no unfinished work"), "{}", done.stderr);
+    assert!(!done.stderr.contains("resume with"), "{}", done.stderr);
 }
 
 /// Kills a run in a command that may have done anything, because there is no sandbox.
