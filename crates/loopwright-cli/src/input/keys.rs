@@ -459,6 +459,21 @@ mod tests {
     }
 
     #[test]
+    fn shift_tab_is_an_answer_where_a_line_decides_about_a_call() {
+        let (mut keys, line) = keys();
+        let tab = key(KeyCode::BackTab, KeyModifiers::SHIFT);
+        let mode = EditCommand::InsertString("/mode next".to_owned());
+        let edits = ReedlineEvent::Edit(vec![EditCommand::Clear, mode]);
+        let answer = ReedlineEvent::Multiple(vec![edits, ReedlineEvent::Submit]);
+        line.set_deciding(true);
+        line.open(false);
+        assert_eq!(press(&mut keys, tab.clone()), answer);
+        line.set_deciding(false);
+        line.open(false);
+        assert_ne!(press(&mut keys, tab), answer);
+    }
+
+    #[test]
     fn keys_that_no_terminal_has_come_first_and_one_with_each_event() {
         let (mut keys, line) = keys();
         let enter = key(KeyCode::Enter, KeyModifiers::NONE);
