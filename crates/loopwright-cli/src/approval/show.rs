@@ -30,7 +30,7 @@ const HELP: [&str; 9] = [
     "q  do not run it, and stop the agent",
     "e  run it with another command, or with these arguments as JSON in place of all others",
     "v  show all of a command, a difference or arguments",
-    "Shift-Tab, /mode MODE  change the permission mode, and decide anew. Ctrl-C decides later",
+    "Shift-Tab, /mode MODE  change the permission mode, and decide again. Ctrl-C decides later",
 ];
 
 /// Explains the answers.
