@@ -570,8 +570,7 @@ impl Policy {
         Self { inner: Arc::new(inner), mode }
     }
 
-    /// Returns the policy with the rules of a trusted source added, such as the calls that an active skill allows. All rules that
-    /// deny or ask, lists of tools and the mode stay in force. Shadow rules are not copied.
+    /// Returns the policy with the rules of a trusted source added. Everything else stays in force; shadow rules are not copied.
     #[must_use]
     pub fn extended_by(&self, source: &Source) -> Self {
         let mut inner = self.inner.with_rules_only();
