@@ -42,9 +42,7 @@ pub(crate) fn attach(text: &str, typed: &str, workdir: &WorkspaceRoot) -> Attach
             // A word that names nothing stays a word.
             let exists = fs::symlink_metadata(workdir.path().join(end)).is_ok();
             if let Some(error) = workdir.read_text(end, LARGEST).err().filter(|_| exists) {
-                attached
-                    .notes
-                    .push(format!("@{} was not attached: {error}", single_line(end, 200)));
+                attached.notes.push(format!("{} was not attached: {error}", single_line(end, 200)));
             }
             continue;
         };
@@ -158,9 +156,11 @@ mod tests {
         let said = "What does </file> mean?\n\n<file path=\"a\"> is not";
         assert_eq!(without_files(said), said);
         let notes: Vec<&str> = attached.notes.iter().map(String::as_str).collect();
-        let [truncated, binary] = &notes[..] else { panic!("{notes:?}") };
+        let [truncated, binary, outside, link] = &notes[..] else { panic!("{notes:?}") };
         let reason = "e.png was not attached: `e.png` cannot be shown as an image: it is truncated: the end of the PNG image is missing";
         assert_eq!(*truncated, reason);
         assert!(binary.starts_with("b.bin was not attached"), "{binary}");
+        assert!(outside.starts_with("../secret was not attached"), "{outside}");
+        assert!(link.starts_with("link was not attached"), "{link}");
     }
 }

@@ -19,11 +19,11 @@ use crate::chosen_rules::ChosenRule;
 use crate::claude_settings::{
     SharedSettings, UNSET, UNWANTED, are_used, read_rules, shared_settings,
 };
-use crate::command_hooks::{self, AgentHooks, CommandHooks, skill_hooks};
+use crate::command_hooks::{self, AgentHooks, CommandHook, CommandHooks, skill_hooks};
 use crate::config::{Config, ConfigSources, Discovery, NotifySettings, Origin, PermissionSettings};
 use crate::console;
 use crate::definitions::{Places, skills};
-use crate::fingerprint::files_of;
+use crate::fingerprint::run_files;
 use crate::folders::{self, Folder, FoldersError};
 use crate::project::{WORKTREES, repository};
 use crate::project_settings::{ProjectSettings, settings_file};
@@ -260,8 +260,7 @@ impl RunPermissions {
         let Some(origin) = &self.origin else { return BTreeSet::new() };
         let agents = AgentHooks::find(&origin.sources, &origin.project);
         let hooks = origin.hooks.iter().chain(agents.iter().map(|(_, hook)| hook));
-        let lines = hooks.filter_map(|it| it.command().map(str::to_owned));
-        files_of(&origin.project.root, lines)
+        run_files(&origin.project.root, hooks.filter_map(CommandHook::command))
     }
 
     /// Returns what is told when the run waits for the user.

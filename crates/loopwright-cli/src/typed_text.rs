@@ -16,8 +16,13 @@ const PLAN: &str = "\n\n[Mode plan: change nothing for this message. Read what y
 
 /// Tells an agent with a message that the mode is `plan`.
 pub(crate) fn planning(message: Message) -> Message {
-    let parts = message.parts().iter().cloned().chain([Part::text(PLAN)]);
-    let parts: Vec<Part> = parts.collect();
+    let mut parts = message.parts().to_vec();
+    // One text stays one text.
+    let text = parts.last().and_then(Part::as_text).map(|text| format!("{text}{PLAN}"));
+    if text.is_some() {
+        parts.pop();
+    }
+    parts.push(Part::text(text.unwrap_or_else(|| PLAN.to_owned())));
     message.with_parts(parts)
 }
 

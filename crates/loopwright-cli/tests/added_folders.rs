@@ -102,7 +102,7 @@ fn a_folder_is_the_same_however_its_path_is_written() {
     let (done, _, server) = run(&world, vec![streamed("Done.", "stop")], &options);
     assert_eq!(done.status, 0, "{}", done.stderr);
     let prompt = server.request()["messages"].to_string();
-    let only = format!("by absolute paths: {}.\\n", world.path("docs").display());
+    let only = format!("by absolute path: {}.\\n", world.path("docs").display());
     assert!(prompt.contains(&only), "{prompt}");
 }
 

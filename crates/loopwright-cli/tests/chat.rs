@@ -293,7 +293,7 @@ fn a_rewind_names_the_files_that_stay_and_undoes_them_if_that_is_asked_for() {
     assert_eq!(done.status, 0, "{}", done.stderr);
     let kept = "files not changed: new.txt; `/rewind 0 files` undoes their changes";
     assert!(done.stderr.contains(kept), "{}", done.stderr);
-    assert!(done.stderr.contains("new.txt removed"), "{}", done.stderr);
+    assert!(done.stderr.contains("new.txt restored"), "{}", done.stderr);
     assert_eq!(file().as_deref(), Some("one"));
     // The change that the first rewind left is undone when that is asked for.
     let done = chat(&world, &server, &["--continue"], "/rewind 0 files\n/diff\n");

@@ -245,7 +245,7 @@ fn what_is_typed_in_place_of_an_answer_about_the_cost_waits_at_the_prompt() {
     let terminal = Terminal::new(100)
         .typing("/help for help", "Go.")
         .typing("cost limit used", "Then greet me.")
-        .typing("waits at the prompt", "2")
+        .typing("kept for the next prompt", "2")
         .pressing("Done.", "\r")
         .typing("Hello.", "/quit");
     let seen = terminal.run(&world, &line);
@@ -292,7 +292,7 @@ fn a_mode_that_is_entered_while_a_call_waits_decides_about_it_anew() {
             Server::start([streamed_tool("", "write_file", &write), streamed("Done.", "stop")]);
         let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
         let seen = Terminal::new(100).typing("1 yes", mode).run(&world, &line);
-        assert_eq!(world.has("project/b.txt"), is_written, "{mode}: {}", seen.text());
+        assert_eq!(world.path("project/b.txt").exists(), is_written, "{mode}: {}", seen.text());
     }
 }
 

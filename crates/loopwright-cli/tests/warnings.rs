@@ -83,7 +83,7 @@ fn what_an_untrusted_project_brings_is_one_line_and_its_unknown_keys_are_one_lin
     let servers = r#"{ "mcpServers": { "notes": { "command": "cat" } } }"#;
     let world = World::new()
         .file("project/.claude/settings.json", settings)
-        .file("project/.claude/commands/tidy.md", "Tidy up.\n")
+        .file("project/.claude/commands/tidy.md", "---\ndescription: Tidies up.\n---\nTidy up.\n")
         .file("project/.mcp.json", servers);
     let run = |url: &str| {
         let done = world.run(&["run", "-m", "openai-compatible/test", "--base-url", url, "Go on."]);
@@ -127,6 +127,6 @@ fn a_mode_of_an_untrusted_project_that_overrules_an_option_is_told() {
     };
     assert!(told("auto"));
     assert!(!told("plan"));
-    assert_eq!(world.run(&["trust"]).status, 0);
+    assert_eq!(world.run(&["trust", "--yes"]).status, 0);
     assert!(!told("auto"));
 }

@@ -325,7 +325,7 @@ fn a_schedule_is_added_once_listed_and_removed() {
     assert!(added.stdout.ends_with("-01-01T07:30:00.000Z\n"), "{added:?}");
     let again = add(&["morning", "* * * * *", "Sum up."]);
     assert_eq!((again.status, again.stdout.as_str()), (2, ""));
-    assert!(again.stderr.contains("schedule `morning` exists"), "{again:?}");
+    assert!(again.stderr.contains("schedule `morning` already exists"), "{again:?}");
     let wrong = add(&["other", "30 7 * * * *", "Sum up."]);
     assert_eq!(wrong.status, 2);
     assert!(wrong.stderr.contains("invalid cron pattern `30 7 * * * *`"), "{wrong:?}");
@@ -353,9 +353,9 @@ fn a_worker_of_restate_refuses_options_without_a_meaning_also_if_restate_is_conf
     for (options, reason) in [
         (
             ["--label", "gpu"],
-            "Restate at http://127.0.0.1:1 delivers jobs, so `--label` has no meaning",
+            "Restate at http://127.0.0.1:1 delivers jobs, so `--label` has no effect",
         ),
-        (["--drain-timeout=1", "--exit-when-idle"], "so `--exit-when-idle` has no meaning"),
+        (["--drain-timeout=1", "--exit-when-idle"], "so `--exit-when-idle` has no effect"),
         (["--restate-identity-key", "secret"], "invalid key `secret`; Restate logs its public key"),
     ] {
         let refused = place.world.run(&["worker", options[0], options[1]]);

@@ -422,13 +422,43 @@ fn a_decision_is_checked_without_the_agent_also_if_it_edits_arguments() {
     assert!(matches!(refused, DecisionError::InvalidArguments { .. }), "{refused}");
     let edited = paused.try_decide(&[0], approve_with(r#"{"sum":9}"#)).unwrap();
     assert_eq!(told(&execute(&agent, edited)), [r#"{"sum":9}"#]);
-    // A tool that the agent does not have has no schema.
-    let steps = [ScenarioStep::tool_call("gone", json!({})), "done".into()];
+    // A state of an earlier version has no schema.
+    let mut state = serde_json::to_value(&paused).unwrap();
+    assert!(remove_key(&mut state, "parameters"));
+    let paused: AgentState = serde_json::from_value(state).unwrap();
+    let refused = paused.try_decide(&[0], approve_with("{}")).unwrap_err();
+    assert!(matches!(refused, DecisionError::UnknownTool { .. }), "{refused}");
+}
+
+/// Removes all fields of a name, and returns whether there were any.
+fn remove_key(value: &mut Value, key: &str) -> bool {
+    match value {
+        Value::Object(fields) => {
+            let removed = fields.remove(key).is_some();
+            fields.values_mut().fold(removed, |removed, it| remove_key(it, key) | removed)
+        }
+        Value::Array(items) => {
+            items.iter_mut().fold(false, |removed, it| remove_key(it, key) | removed)
+        }
+        _ => false,
+    }
+}
+
+#[test]
+fn a_call_that_could_not_run_is_not_asked_about() {
+    let steps = [
+        ScenarioStep::tool_call("gone", json!({})),
+        ScenarioStep::tool_call("pay", json!({ "sum": "much" })),
+        "done".into(),
+    ];
     let asking = CallableHook::new("ask")
         .before_tool(|_, _, _| Ok(ToolDecision::Ask(ApprovalRequest::new("may it?", "ask"))));
-    let paused = execute(&hooked(&self::agent(steps), asking), asked());
-    let refused = paused.try_decide(&[0], approve_with("{}")).unwrap_err();
-    assert_eq!(refused, DecisionError::UnknownTool { tool: "gone".into() });
+    let (_, pay) = careful();
+    let done = execute(&hooked(&agent(steps).with_tool(pay), asking), asked());
+    let failures = told(&done);
+    let expect = ["unknown tool `gone`", "do not match the schema of `pay`"];
+    assert!(expect.iter().zip(&failures).all(|(part, it)| it.contains(part)), "{failures:?}");
+    assert_eq!((failures.len(), done.text().as_str()), (2, "done"));
 }
 
 #[test]

@@ -102,7 +102,7 @@ pub(crate) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
 
 /// Says in a few characters what a tool was asked.
 pub(crate) fn summary(arguments: &str, most: usize) -> String {
-    const TELLING: [&str; 6] = ["command", "path", "file", "pattern", "query", "url"];
+    const TELLING: [&str; 7] = ["command", "path", "file", "pattern", "query", "url", "question"];
     let value: Value = match serde_json::from_str(arguments) {
         Ok(value) => value,
         Err(_) => return single_line(arguments, most),

@@ -294,7 +294,7 @@ fn a_folder_whose_repository_is_elsewhere_has_no_worktrees() {
     let told = heard(&place);
     assert!(
         told.contains("`child` cannot start")
-            && told.contains("does not name")
+            && told.contains("does not list")
             && told.contains("`git worktree add`"),
         "{told}"
     );
