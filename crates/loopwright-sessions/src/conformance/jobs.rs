@@ -133,10 +133,12 @@ async fn a_claim_that_its_holder_does_not_name_is_not_renewed(store: &dyn Sessio
     for _ in 0..3 {
         assert!(claim(queue, "me", 1).await.is_some());
     }
+    // Their time has ended.
+    assert_eq!(renew(queue, &[&a, &b, &c], 5, Duration::ZERO).await, 3);
     assert_eq!(renew(queue, &[], 5, LASTS).await, 0);
     // One of them is not claimed.
     assert_eq!(renew(queue, &[&a, &c, &d], 5, LASTS).await, 2);
-    let found = [claim(queue, "you", 7).await, claim(queue, "you", 7).await];
+    let found = [claim(queue, "you", 6).await, claim(queue, "you", 6).await];
     let mut found = found.map(|it| it.map(|it| (it.job.id, it.crashes)));
     found.sort_by_key(|it| it.as_ref().map(|(id, _)| id.to_string()));
     assert_eq!(found, [Some((b.id, 1)), Some((d.id, 0))]);
