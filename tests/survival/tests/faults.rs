@@ -143,7 +143,7 @@ fn a_run_whose_database_is_gone_stops_before_its_next_effect_and_goes_on_when_it
     worker.go();
     assert_eq!(worker.end().code(), Some(1), "{:?}", notes.entries().last());
     let entries = notes.entries();
-    let remedy = "check that the server runs";
+    let remedy = "check that the server is running";
     check_stopped(&entries, position_of_wait(&entries), &[UNAVAILABLE, remedy]);
     // As long as it is gone, nobody begins.
     let fault = entries.len();
