@@ -224,7 +224,7 @@ pub(crate) enum Scope {
 /// Returns an error if the session cannot be read or written.
 async fn decide(
     conversation: &Conversation,
-    stage: RunDisplay,
+    display: RunDisplay,
     id: &SessionId,
     input: &mut Input,
     mut signals: Option<&mut Signals>,
@@ -268,7 +268,7 @@ async fn decide(
                 explain();
                 continue;
             }
-            Answer::Mode(name) => match decided_anew(conversation, stage, &name, state, asked) {
+            Answer::Mode(name) => match decided_anew(conversation, display, &name, state, asked) {
                 Some(resolution) => (resolution, None),
                 None => continue,
             },

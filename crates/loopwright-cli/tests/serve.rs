@@ -108,8 +108,8 @@ fn every_stored_event_of_a_served_session_names_the_mode_unconfined() {
         let events: Vec<Value> = stored.map(|it| format!("{{{it}").parse().unwrap()).collect();
         assert!(events.iter().any(|it| it["payload"]["status"] == "completed"), "{stream}");
         let told = events.iter().filter(|it| it["execution_id"].is_string());
-        let modes: Vec<&Value> = told.map(|it| &it["permission_mode"]).collect();
-        assert!(modes.len() > 2 && modes.iter().all(|it| **it == expect), "{stream}");
+        let named: Vec<&Value> = told.map(|it| &it["permission_mode"]).collect();
+        assert!(named.len() > 2 && named.iter().all(|it| **it == expect), "{stream}");
         assert_eq!(serving.end(), Some(0));
     }
 }

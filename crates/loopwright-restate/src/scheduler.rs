@@ -198,9 +198,9 @@ impl RestateScheduler {
         };
         let mut results =
             stream::iter(by_session.into_values().map(send)).buffer_unordered(AT_ONCE);
-        let (mut sent, mut first) = (Vec::new(), Ok(()));
+        let (mut accepted, mut first) = (Vec::new(), Ok(()));
         while let Some((keys, result)) = results.next().await {
-            sent.extend(keys);
+            accepted.extend(keys);
             if let Err(error) = result {
                 let is_refusal = matches!(error, RestateError::Refused { .. });
                 first = first.and(Err(error.into()));
@@ -209,7 +209,7 @@ impl RestateScheduler {
                 }
             }
         }
-        (sent, first)
+        (accepted, first)
     }
 }
 

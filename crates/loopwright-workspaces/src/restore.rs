@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::fd::AsFd;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
@@ -194,13 +194,13 @@ impl Staging {
         make(&self.new).map_err(|error| (self.new.clone(), error))?;
         for entry in manifest.entries() {
             let path = self.new.join(&entry.path);
-            let made = match &entry.kind {
+            let created = match &entry.kind {
                 EntryKind::Folder { .. } => make(&path),
                 EntryKind::Link { target } => std::os::unix::fs::symlink(target, &path)
                     .and_then(|()| set_link_times(&path, entry.modified)),
                 EntryKind::File { .. } => Ok(()),
             };
-            made.map_err(|error| (path, error))?;
+            created.map_err(|error| (path, error))?;
         }
         Ok(())
     }

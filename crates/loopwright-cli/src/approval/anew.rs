@@ -12,7 +12,7 @@ use crate::exit::ExitCode;
 use crate::sessions::UserDecision;
 
 /// Changes the mode to the next one or to a named one, and shows it. Returns `false` if it is the same as before.
-fn set_mode(conversation: &Conversation, stage: RunDisplay, name: &str) -> bool {
+fn set_mode(conversation: &Conversation, display: RunDisplay, name: &str) -> bool {
     let permissions = &conversation.setup.permissions;
     let before = permissions.policy().mode();
     let mode = match name {
@@ -20,7 +20,7 @@ fn set_mode(conversation: &Conversation, stage: RunDisplay, name: &str) -> bool 
         "next" => Ok(next_mode(before)),
         name => name.parse::<Mode>().map_err(BoxError::from),
     };
-    match mode.and_then(|mode| change_mode(permissions, stage, mode)) {
+    match mode.and_then(|mode| change_mode(permissions, display, mode)) {
         Ok(mode) => {
             console::tell(&format!("mode {mode}"));
             mode != before
@@ -36,14 +36,14 @@ fn set_mode(conversation: &Conversation, stage: RunDisplay, name: &str) -> bool 
 /// another reason than the rules and the mode of the run, such as a hook or the definition of an agent.
 pub(super) fn decided_anew(
     conversation: &Conversation,
-    stage: RunDisplay,
+    display: RunDisplay,
     name: &str,
     state: &AgentState,
     asked: &PendingApproval<'_>,
 ) -> Option<ApprovalDecision> {
     let setup = &conversation.setup;
     let before = setup.permissions.policy();
-    if !set_mode(conversation, stage, name) {
+    if !set_mode(conversation, display, name) {
         return None;
     }
     let is_of_run = asked.path.is_empty() && setup.applied.is_none();

@@ -181,6 +181,7 @@ mod tests {
         let rows = ["  1 yes", "  2 always: Bash(cargo test *)", "  3 no"];
         assert_eq!(in_rows(&phrases, 20), rows);
     }
+
     #[test]
     fn an_answer_that_does_not_fit_is_told_what_does() {
         assert_eq!(expected(&["red", "blue"]).unwrap(), "answer with 1 or 2 (red, blue)");
