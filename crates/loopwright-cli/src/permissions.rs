@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use loopwright_agent::MEMORY_TOOL;
 use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_capabilities::permissions::Permissions;
-use loopwright_capabilities::skills::SkillGrants;
+use loopwright_capabilities::skills::{SkillAudience, SkillGrants, SkillLibrary, SkillScope};
 use loopwright_permissions::{
     Call, Decision, Mode, Policy, PolicyBuilder, Shell, Source, SourceKind, ToolKind,
     claude_settings,
@@ -356,13 +356,20 @@ impl RunPermissions {
     }
 }
 
-/// Reads the calls that skills allow. Those of a project that is not trusted allow nothing.
+/// Reads the calls that skills allow. Those of a project that is not trusted allow nothing, and nor does a skill of the user whose
+/// name one of them has: the user or an agent could load that one in its place.
 fn grants(sources: &ConfigSources, project: &ProjectSettings) -> SkillGrants {
     if sources.discovery == Discovery::Nothing {
         return SkillGrants::default();
     }
-    let places = if project.is_trusted() { Places::All } else { Places::User };
-    SkillGrants::of(&skills(&project.root, sources, places), &text(&project.root))
+    let (all, base) = (skills(&project.root, sources, Places::All), text(&project.root));
+    if project.is_trusted() {
+        return SkillGrants::of(&all, &base);
+    }
+    let mut own = all.list(SkillAudience::All);
+    own.retain(|it| all.scope(it.name()) != Some(SkillScope::Project));
+    let own = own.iter().fold(SkillLibrary::default(), |own, skill| own.with((**skill).clone()));
+    SkillGrants::of(&own, &base)
 }
 
 fn add_shadow(counts: &mut BTreeMap<String, (u64, u64)>, policy: &Policy) {

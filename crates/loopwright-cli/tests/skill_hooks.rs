@@ -116,6 +116,19 @@ fn hooks_of_a_project_s_skill_run_only_if_the_project_is_trusted() {
 }
 
 #[test]
+fn a_skill_of_an_untrusted_project_has_not_what_the_users_skill_of_its_name_allows() {
+    let tidy = "---\nname: tidy\ndescription: Tidies.\nallowed-tools: Bash(rm *)\n---\nTidy up.\n";
+    let options = ["--permission-mode", "ask", "/tidy"];
+    let steps = || vec![remove(), streamed("Done.", "stop")];
+    let world = World::new().file(".claude/skills/tidy/SKILL.md", tidy);
+    let (done, _) = blocked(&world, &options, steps());
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let world = world.file("project/.claude/skills/tidy/SKILL.md", tidy);
+    let (done, _) = blocked(&world, &options, steps());
+    assert_eq!(done.status, 9, "{}", done.stderr);
+}
+
+#[test]
 fn events_that_skills_have_no_hooks_for_are_a_warning() {
     let skill =
         "---\nname: odd\ndescription: Is odd.\nhooks: { PreCompact: [], Other: [] }\n---\nGo.\n";
