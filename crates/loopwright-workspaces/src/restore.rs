@@ -237,8 +237,7 @@ impl Staging {
             Ok(()) => Ok(()),
             // The file system cannot exchange two folders.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-                fs::rename(&self.target, self.folder.join(OLD))?;
-                fs::rename(&self.new, &self.target)
+                move_over(&self.new, &self.target, &self.folder.join(OLD))
             }
             Err(error) => Err(error.into()),
         }
@@ -248,6 +247,14 @@ impl Staging {
     fn discard(&self) {
         remove_tree(&self.folder).ok();
     }
+}
+
+/// Replaces a folder by another one, and keeps it as `old`. If this fails, the folder stays.
+fn move_over(new: &Path, target: &Path, old: &Path) -> io::Result<()> {
+    fs::rename(target, old)?;
+    fs::rename(new, target).inspect_err(|_| {
+        fs::rename(old, target).ok();
+    })
 }
 
 /// Locks the folder of a restore until the process ends.
@@ -327,5 +334,23 @@ fn make_writable(folder: &Path) {
     }
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         make_writable(&entry.path());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_replaced_stays() {
+        let world = tempfile::tempdir().unwrap();
+        let [new, target, old] = ["new", "target", "old"].map(|name| world.path().join(name));
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("file"), "before").unwrap();
+        move_over(&new, &target, &old).unwrap_err();
+        assert_eq!(fs::read_to_string(target.join("file")).unwrap(), "before");
+        fs::create_dir(&new).unwrap();
+        move_over(&new, &target, &old).unwrap();
+        assert!(!target.join("file").exists() && old.join("file").exists());
     }
 }

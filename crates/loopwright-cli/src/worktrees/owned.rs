@@ -77,13 +77,14 @@ impl Repository {
     }
 
     /// Returns what commands read of the repository, besides the folder for their working tree. The settings, which can hold
-    /// passwords, are among it only if git cannot read the repository without them.
+    /// passwords, are among it only if git cannot read the repository without them. What a link leads to is not among it: a
+    /// repository that came with the working tree could lead anywhere.
     pub(super) fn read_by_commands(&self) -> Vec<PathBuf> {
         let config = self.shared.join("config");
         let needs_config = FORMATS.iter().any(|name| Git::setting(&config, name).is_some());
         let names = READ.iter().map(|name| self.shared.join(name));
         let all = names.chain(needs_config.then_some(config));
-        all.filter(|path| path.exists()).collect()
+        all.filter(|path| path.exists() && !path.is_symlink()).collect()
     }
 }
 

@@ -52,6 +52,7 @@ impl GitReach {
                 if !paths.contains(&packed) {
                     paths.push(packed);
                 }
+                paths.retain(|path| !path.is_symlink());
                 Self::ReadOnly { shared: found.shared, paths }
             }
             Ok(found) => Self::Foreign { target: found.shared },

@@ -1,3 +1,5 @@
+use std::os::unix::fs::symlink;
+
 use super::super::tests::{repository_in, run_git};
 use super::*;
 
@@ -52,6 +54,21 @@ fn a_file_that_leads_to_a_repository_that_does_not_name_the_folder_shows_nothing
     fs::write(other.join(".git"), "gitdir: made\n").unwrap();
     assert_eq!(GitReach::of(&other), GitReach::Foreign { target: shared });
     assert!(matches!(GitReach::of(&tree), GitReach::ReadOnly { .. }));
+}
+
+#[test]
+fn links_of_a_repository_that_came_with_the_folder_show_nothing() {
+    let (_home, main, _tree, other) = places();
+    let shared = other.with_file_name("shared");
+    fs::create_dir_all(shared.join("refs")).unwrap();
+    fs::write(shared.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(shared.join("config"), "[core]\n\tworktree = ../other\n").unwrap();
+    for name in ["objects", "info", "index", "packed-refs"] {
+        symlink(&main, shared.join(name)).unwrap();
+    }
+    fs::write(other.join(".git"), "gitdir: ../shared\n").unwrap();
+    let paths = ["HEAD", "refs"].map(|name| shared.join(name)).into();
+    assert_eq!(GitReach::of(&other), GitReach::ReadOnly { shared, paths });
 }
 
 #[test]
