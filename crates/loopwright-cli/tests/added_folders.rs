@@ -209,3 +209,22 @@ fn a_folder_that_is_added_in_a_chat_is_used_from_the_next_message_on() {
     assert!(done.stderr.contains("the tools can use /docs"), "{}", done.stderr);
     assert!(done.stderr.contains("docs/guide.md"), "{}", done.stderr);
 }
+
+#[test]
+fn a_script_that_a_hook_runs_is_protected_in_a_folder_that_is_added_in_a_chat() {
+    let hook = json!({ "type": "command", "command": "sh ci/guard.sh" });
+    let hooks = json!({ "hooks": { "PreToolUse": [{ "matcher": "Bash", "hooks": [hook] }] } });
+    let world = World::new()
+        .file("project/.git/HEAD", "ref: refs/heads/main\n")
+        .file("project/ci/guard.sh", "exit 2\n")
+        .file("project/sub/a.txt", "a")
+        .file(".config/loopwright/hooks.json", &hooks.to_string());
+    let path = world.path("project/ci/guard.sh");
+    let write = json!({ "path": path, "content": "exit 0\n", "overwrite": true });
+    let server =
+        Server::start([streamed_tool("", "write_file", &write), streamed("Done.", "stop")]);
+    let line = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url, "-C", "sub"];
+    let done = world.run_with(&line, "/add-dir .\nGo.\n");
+    assert!(done.stderr.contains("the tools can use /project\n"), "{}", done.stderr);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "exit 2\n", "{}", done.stderr);
+}

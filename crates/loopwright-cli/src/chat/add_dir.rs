@@ -29,7 +29,8 @@ impl ChatSession<'_> {
         let setup = &mut self.conversation.setup;
         if folder != setup.workdir.path() && !setup.workdir.folders().any(|it| it == folder) {
             let workdir = setup.workdir.clone().with_folder(&folder);
-            let workdir = OwnPaths::of(config, sources).keep_from(workdir)?;
+            let own = OwnPaths::of(config, sources).with_settings(setup.permissions.hook_files());
+            let workdir = own.keep_from(workdir)?;
             setup.permissions.add_folder(&folder)?;
             setup.workdir = workdir;
             setup.commands.folders.push(folder.clone());
