@@ -26,7 +26,6 @@ use loopwright_core::{AgentState, LlmConfig, messages::Part};
 use tokio::runtime::Handle;
 
 use self::command::{ChatCommand, Effort};
-pub(crate) use self::mode::{change_mode, next_mode};
 use self::place::Place;
 use self::rewind::{Asked, Rewind, Rewound};
 use self::status::StatusLine;

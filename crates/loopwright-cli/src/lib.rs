@@ -44,6 +44,7 @@ pub mod files;
 mod folders;
 mod form;
 mod granted;
+mod mode_change;
 mod model_hint;
 mod input;
 pub mod jobs;

@@ -1,8 +1,18 @@
 //! Removes what commands left behind, however deep it is.
 
-use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path};
+use std::{
+    ffi::{CStr, CString},
+    fs, io,
+    os::{
+        fd::{AsFd as _, BorrowedFd, OwnedFd},
+        unix::fs::PermissionsExt as _,
+    },
+    path::Path,
+};
 
-use crate::beneath::random;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
+
+use crate::beneath::{random, through};
 
 /// Lets the owner of a folder change what is in it.
 pub(crate) fn make_writable(folder: &Path) -> io::Result<()> {
@@ -10,7 +20,7 @@ pub(crate) fn make_writable(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o700))
 }
 
-/// Removes a file, or a folder with everything in it, without following links.
+/// Removes a file, or a folder with everything in it, without following links, even if other processes change it meanwhile.
 ///
 /// A command can nest folders deeper than a path can be long, or a stack can hold calls. So folders in the folders of
 /// `path` are moved up before they are removed.
@@ -18,41 +28,60 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.is_dir() {
         return fs::remove_file(path);
     }
-    make_writable(path)?;
-    let (mut folders, mut moved) = (Vec::new(), 0_u64);
-    empty(path, |folder| {
-        folders.push(folder.to_path_buf());
-        Ok(())
-    })?;
+    let top = writable(CWD, path)?;
+    let mut folders = emptied(&top)?;
     // No other entry has such a name.
-    let name = format!(".removed-{:016x}", random());
+    let (name, mut moved) = (format!(".removed-{:016x}", random()), 0_u64);
     while let Some(folder) = folders.pop() {
-        make_writable(&folder)?;
-        empty(&folder, |inner| {
+        let opened = writable(top.as_fd(), &*folder)?;
+        for inner in emptied(&opened)? {
             // A folder that moves is written to: its entry for the folder above changes.
-            make_writable(inner)?;
-            let to = path.join(format!("{name}-{moved}"));
+            drop(writable(opened.as_fd(), &*inner)?);
+            let to = CString::new(format!("{name}-{moved}"))?;
             moved += 1;
-            fs::rename(inner, &to)?;
+            renameat(&opened, &*inner, &top, &*to)?;
             folders.push(to);
-            Ok(())
-        })?;
-        fs::remove_dir(&folder)?;
+        }
+        unlinkat(&top, &*folder, AtFlags::REMOVEDIR)?;
     }
     fs::remove_dir(path)
 }
 
-/// Removes all files of a folder, and passes on its folders.
-fn empty(folder: &Path, mut each: impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
+/// Opens a folder, which is no link, so that its owner can change what is in it.
+fn writable(at: BorrowedFd<'_>, path: impl rustix::path::Arg + Copy) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = openat(at, path, flags | OFlags::PATH, Mode::empty())?;
+    let opened = through(&found);
+    let mode = fs::metadata(&opened)?.permissions().mode();
+    if mode & 0o700 != 0o700 {
+        fs::set_permissions(&opened, fs::Permissions::from_mode(mode | 0o700))?;
+    }
+    Ok(openat(at, path, flags | OFlags::RDONLY, Mode::empty())?)
+}
+
+/// Removes everything in a folder but its folders, and returns these.
+fn emptied(folder: &OwnedFd) -> io::Result<Vec<CString>> {
+    let mut folders = Vec::new();
+    for entry in Dir::read_from(folder)? {
         let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            each(&entry.path())?;
+        let name: &CStr = entry.file_name();
+        if [c".", c".."].contains(&name) {
+            continue;
+        }
+        let is_folder = match entry.file_type() {
+            FileType::Unknown => {
+                let status = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                FileType::from_raw_mode(status.st_mode) == FileType::Directory
+            }
+            kind => kind == FileType::Directory,
+        };
+        if is_folder {
+            folders.push(name.to_owned());
         } else {
-            fs::remove_file(entry.path())?;
+            unlinkat(folder, name, AtFlags::empty())?;
         }
     }
-    Ok(())
+    Ok(folders)
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use loopwright_core::{AgentState, ApprovalDecision, BoxError, PendingApproval};
 use loopwright_permissions::{Decision, Mode};
 
 use super::{is_confined_in, with_call};
-use crate::chat::{change_mode, next_mode};
 use crate::console;
 use crate::conversation::Conversation;
 use crate::display::RunDisplay;
 use crate::exit::ExitCode;
+use crate::mode_change::{change_mode, next_mode};
 use crate::sessions::UserDecision;
 
 /// Changes the mode to the next one or to a named one, and shows it. Returns `false` if it is the same as before.

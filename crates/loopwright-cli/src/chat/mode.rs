@@ -5,10 +5,9 @@ use loopwright_permissions::Mode;
 
 use super::ChatSession;
 use crate::console;
-use crate::display::RunDisplay;
 use crate::exit::ExitCode;
-use crate::permissions::RunPermissions;
-use crate::render::{ModeChange, UiEvent, sanitize_terminal};
+use crate::mode_change::{change_mode, next_mode};
+use crate::render::sanitize_terminal;
 
 impl ChatSession<'_> {
     /// Changes the permission mode to the next one or to a named one.
@@ -38,38 +37,12 @@ impl ChatSession<'_> {
     }
 }
 
-/// Changes the mode of a conversation, tells programs that read its output, and returns the mode in force.
-pub(crate) fn change_mode(
-    permissions: &RunPermissions,
-    stage: RunDisplay,
-    mode: Mode,
-) -> Result<Mode, BoxError> {
-    let before = permissions.policy().mode();
-    permissions.set_mode(mode)?;
-    let change = ModeChange { before, now: permissions.policy().mode() };
-    if change.before != change.now {
-        // The next turn reports an output that cannot be written to.
-        let _shown = stage.show(&UiEvent::ModeChanged(change));
-    }
-    Ok(change.now)
-}
-
 /// Adds to the status line what a key changed, or why it had no effect, unless the line says so itself.
 pub(super) fn with_change(status: String, changed: Option<String>) -> String {
     match changed {
         Some(changed) if status.is_empty() => changed,
         Some(changed) if !status.contains(&changed) => format!("{changed} · {status}"),
         _ => status,
-    }
-}
-
-/// Returns the mode that Shift-Tab leads to. Running without confinement has to be typed.
-pub(crate) fn next_mode(mode: Mode) -> Mode {
-    match mode {
-        Mode::Ask => Mode::AcceptEdits,
-        Mode::AcceptEdits => Mode::Auto,
-        Mode::Auto => Mode::Plan,
-        Mode::Plan | Mode::Deny | Mode::Unconfined => Mode::Ask,
     }
 }
 
