@@ -105,12 +105,14 @@ pub fn config() -> String {
         cannot set keys marked \"user only\", because a repository must not control them.\n"
         .to_owned();
     let defaults = defaults();
-    let mut table = "";
+    let mut table = None;
     for key in KEYS {
-        if key.table() != table || page.ends_with("decide them.\n") {
-            table = key.table();
-            let title =
-                if table.is_empty() { "Top level".to_owned() } else { format!("`[{table}]`") };
+        if table != Some(key.table()) {
+            table = Some(key.table());
+            let title = match key.table() {
+                "" => "Top level".to_owned(),
+                table => format!("`[{table}]`"),
+            };
             write!(
                 page,
                 "\n## {title}\n\n| key | description | value | default | option | variable \

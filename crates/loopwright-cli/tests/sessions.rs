@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
+use crate::server::{Reply, Server, streamed, streamed_tool};
 use crate::world::{Done, World};
 
 /// A home with a provider, and what is typed to reach it.
