@@ -295,15 +295,23 @@ fn a_rewind_names_the_files_that_stay_and_undoes_them_if_that_is_asked_for() {
     assert!(done.stderr.contains(kept), "{}", done.stderr);
     assert!(done.stderr.contains("new.txt restored"), "{}", done.stderr);
     assert_eq!(file().as_deref(), Some("one"));
-    // The change that the first rewind left is undone when that is asked for.
-    let done = chat(&world, &server, &["--continue"], "/rewind 0 files\n/diff\n");
+}
+
+#[test]
+fn a_change_that_a_rewind_left_in_a_file_can_be_undone_before_the_session_continues() {
+    let arguments = serde_json::json!({ "path": "new.txt", "content": "one" });
+    let write = crate::server::streamed_tool("", "write_file", &arguments);
+    let (world, server) = (World::new(), Server::start([write, streamed("Written.", "stop")]));
+    let done = chat(&world, &server, &[], "write\n/rewind\n/rewind 0 files\n/diff\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
-    assert!(
-        done.stderr.contains("only file changes were undone; still at the end of step 0"),
-        "{}",
-        done.stderr
-    );
-    assert_eq!(file(), None);
+    let told = [
+        "files not changed: new.txt; `/rewind 0 files` undoes their changes",
+        "new.txt removed",
+        "only file changes were undone; still at the end of step 0",
+        "no file has changed in this session",
+    ];
+    assert!(told.iter().all(|it| done.stderr.contains(it)), "{}", done.stderr);
+    assert!(!world.path("project/new.txt").exists());
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! Jobs of schedules, which workers push when they are due.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use futures::lock::Mutex;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_core::{AgentLoop, RunEnv};
 use loopwright_sessions::{
@@ -20,6 +18,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Pushes the jobs of schedules.
 #[derive(Default)]
 pub(crate) struct DueSchedules {
+    /// When it was last done. Locked meanwhile, so that a worker does not end before jobs that it is pushing.
     last: Mutex<Option<Duration>>,
 }
 
@@ -42,7 +41,8 @@ impl DueSchedules {
         env: &RunEnv,
     ) -> Result<DueJobs, StoreError> {
         let mut done = DueJobs::default();
-        if !self.is_due(env.clock.monotonic()) {
+        let (mut last, began) = (self.last.lock().await, env.clock.monotonic());
+        if last.is_some_and(|last| began.saturating_sub(last) < INTERVAL) {
             return Ok(done);
         }
         let (clock, due) = queue.due_schedules(env.clock.now()).await?;
@@ -68,16 +68,8 @@ impl DueSchedules {
                 }
             }
         }
+        *last = Some(began);
         Ok(done)
-    }
-
-    fn is_due(&self, now: Duration) -> bool {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = last.is_none_or(|last| now.saturating_sub(last) >= INTERVAL);
-        if is_due {
-            *last = Some(now);
-        }
-        is_due
     }
 }
 
