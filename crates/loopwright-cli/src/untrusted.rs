@@ -103,13 +103,15 @@ impl Untrusted {
             return None;
         }
         let verb = if is_one { "is" } else { "are" };
-        let mut text = format!("{reason}: {} {verb} ignored", listed(&ignored));
+        let ignored = format!("{} {verb} ignored", listed(&ignored));
         let withheld = numbers(&[(self.skills, "skill"), (self.commands, "command")]);
-        if are_skills_withheld && !withheld.is_empty() {
+        let withheld = if are_skills_withheld && !withheld.is_empty() {
             let verb = if self.skills + self.commands == 1 { "is" } else { "are" };
-            text += &format!(", and {} {verb} not offered to the model", listed(&withheld));
-        }
-        Some(format!("{text}; review with {review}"))
+            format!(", and {} {verb} not offered to the model", listed(&withheld))
+        } else {
+            String::new()
+        };
+        Some(format!("{reason}: {ignored}{withheld}; review with {review}"))
     }
 }
 

@@ -299,7 +299,8 @@ fn a_mode_that_is_entered_while_a_call_waits_decides_about_it_anew() {
 #[test]
 fn all_of_a_long_command_is_shown_and_the_answers_are_explained_without_an_answer() {
     let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
-    let lines: String = (1..40).map(|it| format!("echo line-{it}\n")).collect();
+    let lines: Vec<String> = (1..40).map(|it| format!("echo line-{it}\n")).collect();
+    let lines = lines.concat();
     let server =
         Server::start([streamed_call("", &format!("{lines}rm a.txt")), streamed("Done.", "stop")]);
     let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();

@@ -101,7 +101,7 @@ mod tests {
         fs::write(top.join("a/b/file"), "x").unwrap();
         symlink(&other, top.join("a/b/link")).unwrap();
         for folder in ["a/b/c", "a/b", "a", ""] {
-            fs::set_permissions(top.join(folder), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(top.join(folder), fs::Permissions::from_mode(0o0)).unwrap();
         }
         remove(&top).unwrap();
         assert_eq!((top.exists(), other.join("kept").exists()), (false, true));

@@ -89,7 +89,7 @@ impl Snapshots {
     #[must_use]
     pub fn with_prefix(mut self, prefix: &ObjectPath) -> Self {
         let parent = self.objects.prefix;
-        self.objects.prefix = prefix.parts().fold(parent, |path, part| path.join(part));
+        self.objects.prefix = prefix.parts().fold(parent, ObjectPath::join);
         self
     }
 

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use crate::support::{tree, write};
 
 fn hex(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(content))
 }
 
 async fn put(storage: &InMemory, folder: &str, content: &[u8]) -> String {

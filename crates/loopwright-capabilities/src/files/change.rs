@@ -198,16 +198,12 @@ impl FileChange {
         if found.as_ref() != made || before.map(sha256).as_ref() != was {
             return Ok(UndoOutcome::Conflict);
         }
-        match (before, &self.before) {
-            (Some(content), Some(version)) => {
-                current.restore(content, version.mode, version.modified())?;
-                Ok(UndoOutcome::Restored)
-            }
-            _ => {
-                current.remove()?;
-                Ok(UndoOutcome::Removed)
-            }
+        if let (Some(content), Some(version)) = (before, &self.before) {
+            current.restore(content, version.mode, version.modified())?;
+            return Ok(UndoOutcome::Restored);
         }
+        current.remove()?;
+        Ok(UndoOutcome::Removed)
     }
 
     /// Returns the root in which the change was made: that of the innermost folder, if it is in the directory of the root.

@@ -1,6 +1,7 @@
 //! Special keys at the prompt, and keys that are pressed while no prompt is open.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -96,7 +97,11 @@ pub(super) enum LineEnd {
 /// The keys of one line, shared between the editor and the program that reads with it. The editor takes all keys that wait
 /// at once. Those behind a key that ends its reading are kept for the next prompt.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LineKeys(Arc<Mutex<Keys>>);
+pub(super) struct LineKeys {
+    keys: Arc<Mutex<Keys>>,
+    /// Whether the line decides about a call.
+    is_deciding: Arc<AtomicBool>,
+}
 
 #[derive(Debug, Default)]
 struct Keys {
@@ -115,8 +120,6 @@ struct Keys {
     has_text: bool,
     /// How Ctrl-C ends the reading, if it does.
     interruption: Option<LineEnd>,
-    /// Whether the line decides about a call.
-    is_deciding: bool,
     /// Keys for the next prompt.
     kept: VecDeque<Event>,
     /// Keys that the editor takes before those of the terminal.
@@ -128,19 +131,17 @@ impl LineKeys {
     pub(super) fn open(&self, has_waited: bool) {
         let mut keys = self.lock();
         let (kept, pressed) = (std::mem::take(&mut keys.kept), std::mem::take(&mut keys.pressed));
-        let is_deciding = keys.is_deciding;
-        *keys =
-            Keys { has_waited, is_batch_over: true, is_deciding, kept, pressed, ..Keys::default() };
+        *keys = Keys { has_waited, is_batch_over: true, kept, pressed, ..Keys::default() };
     }
 
     /// Sets whether the next lines decide about calls.
     pub(super) fn set_deciding(&self, is_deciding: bool) {
-        self.lock().is_deciding = is_deciding;
+        self.is_deciding.store(is_deciding, Ordering::Relaxed);
     }
 
     /// Returns `true` if the line decides about a call.
     pub(super) fn is_deciding(&self) -> bool {
-        self.lock().is_deciding
+        self.is_deciding.load(Ordering::Relaxed)
     }
 
     /// Ends the reading with a key for the program. Keys behind it are kept.
@@ -258,7 +259,7 @@ impl LineKeys {
     }
 
     fn lock(&self) -> MutexGuard<'_, Keys> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -42,12 +42,11 @@ impl Startup {
         args: &ChatArgs,
         from: &Conversation,
     ) -> Result<(Self, Conversation), StartError> {
-        let (opening, mut conversation) = match from.session.clone() {
-            Some(id) => Self::switch(cli, args, from, id).await?,
-            None => {
-                let typed = SessionArgs { origin: ResumeArgs::default(), ..args.session.clone() };
-                Self::again(cli, &args.agent, &typed, from).await?
-            }
+        let (opening, mut conversation) = if let Some(id) = from.session.clone() {
+            Self::switch(cli, args, from, id).await?
+        } else {
+            let typed = SessionArgs { origin: ResumeArgs::default(), ..args.session.clone() };
+            Self::again(cli, &args.agent, &typed, from).await?
         };
         let setup = &mut conversation.setup;
         setup.llm.clone_from(&from.setup.llm);

@@ -154,8 +154,9 @@ fn is_data(below: &Path) -> bool {
     let parts = lowercase_parts(below);
     let parts: Vec<&str> = parts.iter().map(|it| it.strip_suffix(".lock").unwrap_or(it)).collect();
     match parts.as_slice() {
-        ["objects" | "refs" | "logs" | "reftable", ..] | ["info", "refs"] => true,
-        [
+        ["objects" | "refs" | "logs" | "reftable", ..]
+        | ["info", "refs"]
+        | [
             "head" | "index" | "packed-refs" | "shallow" | "merge_mode" | "merge_rr" | "auto_merge",
         ] => true,
         [name] => {

@@ -331,7 +331,9 @@ async fn past(
             | FileNote::Command { at, .. }
             | FileNote::Undone { at, .. }
             | FileNote::Rewound { at, .. }) = read;
-            past.iter_mut().for_each(|it| it.reach(at));
+            for change in &mut past {
+                change.reach(at);
+            }
             match read {
                 FileNote::Changed { .. } | FileNote::Command { .. } => {
                     let note = note.number;
@@ -357,7 +359,9 @@ async fn past(
             }
         }
     }
-    past.iter_mut().for_each(|it| it.reach(length));
+    for change in &mut past {
+        change.reach(length);
+    }
     Ok(past)
 }
 
