@@ -32,11 +32,8 @@ async fn work() -> Result<(), BoxError> {
         load("project-context", "the tax"),
         load("fix-issue", "17 soon"),
         load("code-review", "money.rs"),
-        // While the last skill is active, only its allowed tools run.
-        ScenarioStep::tool_calls([
-            ("read_file", json!({ "path": "money.rs" })),
-            ("write_file", json!({ "path": "money.rs", "content": "", "overwrite": true })),
-        ]),
+        // While the last skill is active, its allowed tools run without approval.
+        ScenarioStep::tool_call("read_file", json!({ "path": "money.rs" })),
         ScenarioStep::final_answer("The tax is rounded down; nobody says so."),
     ]);
     let agent = AgentBuilder::base()
