@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use self::anew::decided_anew;
 use self::show::{expected, explain, show};
 use crate::agent::Setup;
-use crate::chosen_rules::{self, ChosenRule, DecideWithRules};
+use crate::chosen_rules::{self, ChosenRule, deciding};
 use crate::commands::are_confined;
 use crate::config::{Config, ConfigSources};
 use crate::console;
@@ -284,7 +284,7 @@ async fn decide(
         };
         let decide = DecideShown { request, resolution };
         let in_session = session_rules(lasting, &rules);
-        match runtime.execute(id, &DecideWithRules { decide, rules: in_session }).await {
+        match runtime.execute(id, &deciding(decide, in_session)).await {
             // A rule is kept only with the decision that it comes from.
             Ok(session) => keep(&setup.permissions, &session, lasting, &rules),
             Err(SessionError::Superseded { .. }) => console::tell(SUPERSEDED),

@@ -1,11 +1,8 @@
 //! Rules that the user chose for one session. The session keeps them.
 
-use std::borrow::Cow;
-
-use async_trait::async_trait;
 use loopwright_core::{AgentState, BoxError, Edit, Key};
 use loopwright_permissions::Decision;
-use loopwright_sessions::{ActionCx, AgentSession, DecideShown, SessionAction, SessionError};
+use loopwright_sessions::{AgentSession, DecideShown, DecideThen, SessionAction, SessionError};
 use serde::{Deserialize, Serialize};
 
 const RULES: Key<Vec<ChosenRule>> = Key::session("cli", "chosen_rules");
@@ -34,27 +31,9 @@ pub(crate) fn forget(state: &AgentState) -> Option<Edit> {
     state.get(&RULES).map(|_| Edit::Set(RULES.slot(), None))
 }
 
-/// Decides about a call, and adds rules to those of the session. Both are recorded at once, so that the run that continues
-/// then has the rules.
-#[derive(Debug)]
-pub(crate) struct DecideWithRules {
-    pub(crate) decide: DecideShown,
-    pub(crate) rules: Vec<ChosenRule>,
-}
-
-#[async_trait]
-impl SessionAction for DecideWithRules {
-    fn name(&self) -> Cow<'static, str> {
-        self.decide.name()
-    }
-
-    async fn execute(
-        &self,
-        session: AgentSession,
-        cx: &ActionCx<'_>,
-    ) -> Result<AgentSession, SessionError> {
-        with_added(self.decide.execute(session, cx).await?, &self.rules)
-    }
+/// Decides about a call, and adds rules to those of the session.
+pub(crate) fn deciding(decide: DecideShown, rules: Vec<ChosenRule>) -> impl SessionAction {
+    DecideThen { decide, edit: move |session| with_added(session, &rules) }
 }
 
 /// Adds rules to those of a session.

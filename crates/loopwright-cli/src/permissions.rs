@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use loopwright_agent::MEMORY_TOOL;
 use loopwright_capabilities::files::WorkspaceRoot;
@@ -148,6 +148,8 @@ struct PolicyOrigin {
     /// What shadow rules would have done, before the policy was last replaced.
     shadowed: Mutex<BTreeMap<String, (u64, u64)>>,
     hooks: CommandHooks,
+    /// The files of the project that hooks run, once they are needed.
+    hook_files: OnceLock<BTreeSet<PathBuf>>,
     /// What is odd about the hooks.
     hook_warnings: Vec<String>,
     /// The calls that skills allow while they are active: those of the user, and of a project that is trusted.
@@ -185,6 +187,7 @@ impl RunPermissions {
         let (hooks, hook_warnings) = hooks(config, sources, files);
         let origin = PolicyOrigin {
             hooks,
+            hook_files: OnceLock::new(),
             hook_warnings,
             grants: grants(sources, &project),
             config: config.clone(),
@@ -258,9 +261,12 @@ impl RunPermissions {
     /// Returns the files of the project that hooks run. An agent that could change one of them could turn its hook off.
     pub(crate) fn hook_files(&self) -> BTreeSet<PathBuf> {
         let Some(origin) = &self.origin else { return BTreeSet::new() };
-        let agents = AgentHooks::find(&origin.sources, &origin.project);
-        let hooks = origin.hooks.iter().chain(agents.iter().map(|(_, hook)| hook));
-        run_files(&origin.project.root, hooks.filter_map(CommandHook::command))
+        let files = origin.hook_files.get_or_init(|| {
+            let agents = AgentHooks::find(&origin.sources, &origin.project);
+            let hooks = origin.hooks.iter().chain(agents.iter().map(|(_, hook)| hook));
+            run_files(&origin.project.root, hooks.filter_map(CommandHook::command))
+        });
+        files.clone()
     }
 
     /// Returns what is told when the run waits for the user.

@@ -57,17 +57,19 @@ fn an_agent_cannot_change_a_script_that_a_hook_runs() {
     let guard = "grep -q 'rm a' && exit 2; exit 0\n";
     let world = with("PreToolUse", "Bash", "sh ci/guard.sh").file("project/ci/guard.sh", guard);
     let write = json!({ "path": "ci/guard.sh", "content": "exit 0\n", "overwrite": true });
-    let replies = vec![
-        streamed_tool("", "write_file", &write),
-        streamed_call("", "echo exit 0 > ci/guard.sh"),
-        streamed_call("", "mv ci old; mkdir ci; echo exit 0 > ci/guard.sh"),
-        streamed_call("", "rm a.txt"),
-        streamed("Done.", "stop"),
-    ];
-    let (done, requests) = run(&world, replies, &[]);
-    let script = std::fs::read_to_string(world.path("project/ci/guard.sh")).unwrap();
-    assert_eq!((is_there(&world), script.as_str()), (true, guard), "{}", done.stderr);
-    assert!(requests[4].contains("blocked by a hook"), "{}", requests[4]);
+    for options in [&[][..], &["--continue"]] {
+        let replies = vec![
+            streamed_tool("", "write_file", &write),
+            streamed_call("", "echo exit 0 > ci/guard.sh"),
+            streamed_call("", "mv ci old; mkdir ci; echo exit 0 > ci/guard.sh"),
+            streamed_call("", "rm a.txt"),
+            streamed("Done.", "stop"),
+        ];
+        let (done, requests) = run(&world, replies, options);
+        let script = std::fs::read_to_string(world.path("project/ci/guard.sh")).unwrap();
+        assert_eq!((is_there(&world), script.as_str()), (true, guard), "{}", done.stderr);
+        assert!(requests[4].contains("blocked by a hook"), "{}", requests[4]);
+    }
 }
 
 #[test]

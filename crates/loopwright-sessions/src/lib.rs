@@ -77,7 +77,7 @@ pub use crate::{
     scheduler::{ClaimRequest, JobNews, JobQueue, PushOutcome, Scheduler},
     session::{AgentSession, SessionFactory},
     sessions::Sessions,
-    shown::{DecideShown, InvalidRequestAddress, RequestAddress, ShownRequest},
+    shown::{DecideShown, DecideThen, InvalidRequestAddress, RequestAddress, ShownRequest},
     slim::{
         SlimCall, SlimContinuation, SlimError, SlimExecution, SlimMessage, SlimMetadata,
         SlimSerializationConfig, SlimState, SlimStep, SlimUsage,

@@ -179,6 +179,34 @@ impl SessionAction for DecideShown {
     }
 }
 
+/// Decides about a request as it was shown, and then edits the session. Both are one write, so neither is saved without the
+/// other, and the run that continues then sees both.
+#[derive(Clone, Debug)]
+pub struct DecideThen<F> {
+    /// The decision.
+    pub decide: DecideShown,
+    /// Edits the session after the decision.
+    pub edit: F,
+}
+
+#[async_trait]
+impl<F> SessionAction for DecideThen<F>
+where
+    F: Fn(AgentSession) -> Result<AgentSession, SessionError> + Send + Sync,
+{
+    fn name(&self) -> Cow<'static, str> {
+        self.decide.name()
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        (self.edit)(self.decide.execute(session, cx).await?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -25,7 +25,7 @@ use super::servers::NamedServer;
 use super::tool_calls::ToolCalls;
 use super::updates::{Updates, plan, text};
 use crate::approval::suggested;
-use crate::chosen_rules::DecideWithRules;
+use crate::chosen_rules::deciding;
 use crate::config::{Config, ConfigSources};
 use crate::console;
 use crate::conversation::{Conversation, UserInput};
@@ -536,7 +536,7 @@ impl EditorSession {
             let request = ShownRequest::of(&self.id, state, asked);
             let resolution = answered.resolution.clone();
             let decide = DecideShown { request, resolution };
-            let action = DecideWithRules { decide, rules: answered.session_rules(&rules) };
+            let action = deciding(decide, answered.session_rules(&rules));
             match runtime.execute(&self.id, &action).await {
                 // Rules are kept only with the decision that they come from.
                 Ok(session) => answered.keep(&setup.permissions, &session, &rules),

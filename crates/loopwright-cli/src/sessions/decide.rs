@@ -17,7 +17,7 @@ use self::lasting::{LastingDecision, Waiting};
 use crate::approval::Scope;
 use crate::args::Cli;
 use crate::args::sessions::DecideArgs;
-use crate::chosen_rules::DecideWithRules;
+use crate::chosen_rules::deciding;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::loops::maintenance_runtime;
@@ -103,7 +103,7 @@ pub(super) async fn decide(
         Some(request) => {
             let decide = DecideShown { request, resolution };
             let rules = lasting.as_ref().map(LastingDecision::of_session).unwrap_or_default();
-            runtime.execute(&header.id, &DecideWithRules { decide, rules }).await
+            runtime.execute(&header.id, &deciding(decide, rules)).await
         }
         // Why there is no such request is said.
         None => runtime.execute(&header.id, &DecideCall { path, resolution }).await,

@@ -150,3 +150,25 @@ fn kept_result(place: &Place) -> Value {
     let [record] = &records[..] else { panic!("{records:?}") };
     serde_json::from_slice(&fs::read(record.path().join("result")).unwrap()).unwrap()
 }
+
+#[test]
+fn a_sub_agent_cannot_change_a_script_that_a_hook_runs() {
+    let hook = json!({ "type": "command", "command": "sh ci/guard.sh" });
+    let hooks = json!({ "hooks": { "PreToolUse": [{ "matcher": "Bash", "hooks": [hook] }] } });
+    let world = World::new()
+        .file(".config/loopwright/hooks.json", &hooks.to_string())
+        .file("project/ci/guard.sh", "exit 0\n");
+    let write = json!({ "path": "ci/guard.sh", "content": "exit 2\n", "overwrite": true });
+    let replies = [
+        spawn(),
+        streamed_tool("", "write_file", &write),
+        streamed_call("", "echo exit 2 > ci/guard.sh"),
+        streamed("Inner.", "stop"),
+        streamed("Outer.", "stop"),
+    ];
+    let place = delegating_in(world, replies);
+    let done = place.run(&["--agent", "lead", "Go."]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let script = fs::read_to_string(place.world.path("project/ci/guard.sh")).unwrap();
+    assert_eq!((script.as_str(), place.server.heard().len()), ("exit 0\n", 5));
+}

@@ -1,8 +1,5 @@
 //! `/v1/sessions/{session}/pending`: calls that wait for decisions.
 
-use std::borrow::Cow;
-
-use async_trait::async_trait;
 use axum::{
     extract::State,
     http::{HeaderMap, StatusCode, request::Parts},
@@ -11,8 +8,8 @@ use axum::{
 };
 use loopwright_core::{ApprovalDecision, Arguments, PendingApproval, RequestKind, ToolOutput};
 use loopwright_sessions::{
-    ActionCx, AgentSession, DecideShown, RequestAddress, SessionAction, SessionError,
-    SessionHeader, ShownRequest,
+    AgentSession, DecideShown, DecideThen, RequestAddress, SessionError, SessionHeader,
+    ShownRequest,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +17,7 @@ use serde_json::Value;
 
 use super::{reply, reply_tagged};
 use crate::{
-    agents::{KeptRules, RuleScope, ServedAgents},
+    agents::{KeptRules, RuleScope},
     extract::{Body, OwnSession, path_param},
     operation::{APPROVE, IF_NONE_MATCH, Operation, READ, empty, json, json_body},
     problem::Problem,
@@ -193,34 +190,6 @@ async fn decide(
     reply(StatusCode::OK, &SessionView::from(&session))
 }
 
-/// Decides about a call, and adds rules to those of the session. Both are one write, so that none of them is lost.
-struct DecideAndKeep<'a> {
-    decide: DecideShown,
-    agents: &'a dyn ServedAgents,
-    rules: Option<KeptRules>,
-}
-
-#[async_trait]
-impl SessionAction for DecideAndKeep<'_> {
-    fn name(&self) -> Cow<'static, str> {
-        self.decide.name()
-    }
-
-    async fn execute(
-        &self,
-        session: AgentSession,
-        cx: &ActionCx<'_>,
-    ) -> Result<AgentSession, SessionError> {
-        let session = self.decide.execute(session, cx).await?;
-        match &self.rules {
-            Some(rules) => {
-                self.agents.with_session_rules(session, rules).map_err(SessionError::Action)
-            }
-            None => Ok(session),
-        }
-    }
-}
-
 /// Records a decision, and lets the run continue if no call waits any more.
 pub(crate) async fn decided(
     server: &Server,
@@ -239,7 +208,13 @@ pub(crate) async fn decided(
         kept => (None, kept),
     };
     let decide = DecideShown { request, resolution };
-    let action = DecideAndKeep { decide, agents: server.agents(), rules: in_session };
+    let edit = |session| match &in_session {
+        Some(rules) => {
+            server.agents().with_session_rules(session, rules).map_err(SessionError::Action)
+        }
+        None => Ok(session),
+    };
+    let action = DecideThen { decide, edit };
     let session = server.runtime().execute(&header.id, &action).await?;
     // Rules are kept only with the decision that they come from, and before the run continues.
     if let Some(kept) = always {

@@ -320,7 +320,8 @@ async fn past(
     length: Seq,
 ) -> Result<Vec<PastChange>, StoreError> {
     let mut past: Vec<PastChange> = Vec::new();
-    let mut last = 0;
+    // Few sessions have changes that a rewind left, and those are closed soon.
+    let (mut last, mut has_open) = (0, false);
     loop {
         let notes = store.read_log(id, SessionLog::Files, last, PAGE).await?;
         let Some(end) = notes.last() else { break };
@@ -331,8 +332,11 @@ async fn past(
             | FileNote::Command { at, .. }
             | FileNote::Undone { at, .. }
             | FileNote::Rewound { at, .. }) = read;
-            for change in &mut past {
-                change.reach(at);
+            if has_open {
+                for change in &mut past {
+                    change.reach(at);
+                }
+                has_open = past.iter().any(|it| it.is_open);
             }
             match read {
                 FileNote::Changed { .. } | FileNote::Command { .. } => {
@@ -346,6 +350,7 @@ async fn past(
                     });
                 }
                 FileNote::Undone { notes, .. } => {
+                    let notes: BTreeSet<u64> = notes.into_iter().collect();
                     for undone in past.iter_mut().filter(|it| notes.contains(&it.note)) {
                         undone.is_undone = true;
                     }
@@ -354,6 +359,7 @@ async fn past(
                     past.retain(|it| it.at <= at || !it.is_undone);
                     for left in past.iter_mut().filter(|it| it.at > at) {
                         (left.at, left.was_left, left.is_open) = (at + 1, true, true);
+                        has_open = true;
                     }
                 }
             }
