@@ -144,7 +144,7 @@ fn replacing(explicit: Interceptor, hooks: &Interceptor) -> Result<Interceptor, 
     names.dedup();
     let reason = format!(
         "an interceptor replaces all hooks, but the agent has {}; remove those hooks, or add \
-            yours with `UseHook`",
+            your own hooks with `UseHook`",
         names.join(", ")
     );
     Err(BuildError::capability("use_interceptor", reason))

@@ -341,7 +341,7 @@ fn an_explicit_interceptor_beside_guards_hooks_or_processors_is_an_error() {
     let interceptor = || UseInterceptor(Interceptor::default());
     let check = |builder: AgentBuilder, hooks: &str| {
         let text = format!(
-            "capability `use_interceptor` cannot be used: an interceptor replaces all hooks, but the agent has {hooks}; remove those hooks, or add yours with `UseHook`"
+            "capability `use_interceptor` cannot be used: an interceptor replaces all hooks, but the agent has {hooks}; remove those hooks, or add your own hooks with `UseHook`"
         );
         assert_eq!(builder.build().unwrap_err().to_string(), text);
     };

@@ -70,7 +70,7 @@ fn an_agent_describes_itself() {
 fn a_descriptor_without_name_or_description_is_refused() {
     for (name, description, missing) in [(" ", "x", "name"), ("x", "", "description")] {
         let refused = AgentDescriptor::new(name, description).unwrap_err().to_string();
-        assert_eq!(refused, format!("the agent has no {missing}; set a non-empty one"));
+        assert_eq!(refused, format!("the agent has no {missing}; set a non-empty {missing}"));
         let stored = json!({ "name": name, "description": description });
         assert!(serde_json::from_value::<AgentDescriptor>(stored).is_err());
     }

@@ -151,9 +151,9 @@ fn a_decision_that_is_not_valid_goes_back_with_what_is_wrong() {
         assert_eq!(told, [(1, "decision".to_owned(), vec![wrong.to_owned()])]);
         assert_eq!(events.events_of::<DecisionExtractionFailed>(), []);
     };
-    check(json!({"type": "dance"}), "`type` must be call_tool or final_answer, not `dance`");
-    check(json!({}), "`type` must be call_tool or final_answer, not ``");
-    check(json!({"type": "call_tool"}), "a call_tool needs a `tool`");
+    check(json!({"type": "dance"}), "`type` must be `call_tool` or `final_answer`, not `dance`");
+    check(json!({}), "`type` must be `call_tool` or `final_answer`, not ``");
+    check(json!({"type": "call_tool"}), "a decision of type `call_tool` needs a `tool`");
     check(
         json!({"type": "call_tool", "tool": "fly", "args": {}}),
         "unknown tool `fly`; available: add",
@@ -168,9 +168,12 @@ fn a_decision_that_is_not_valid_goes_back_with_what_is_wrong() {
     );
     check(
         json!({"type": "final_answer", "answer": " "}),
-        "a final_answer needs a non-empty `answer`",
+        "a decision of type `final_answer` needs a non-empty `answer`",
     );
-    check(json!({"type": "final_answer"}), "a final_answer needs a non-empty `answer`");
+    check(
+        json!({"type": "final_answer"}),
+        "a decision of type `final_answer` needs a non-empty `answer`",
+    );
 }
 
 #[test]

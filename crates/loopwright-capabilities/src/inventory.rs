@@ -59,7 +59,7 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     }),
     CapabilityEntry::new(
         "use_execution_history",
-        "The last executions, in the state or a `file`.",
+        "A history of the latest executions, in the state or a `file`.",
         |config| made(config, "use_execution_history", config::Kept::into_capability),
     ),
     CapabilityEntry::new("use_execution_retrospective", "Rewinding to a checkpoint.", |config| {
@@ -91,7 +91,7 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     }),
     CapabilityEntry::new(
         "use_planning_subagent",
-        "A plan by a sub-agent before the work starts.",
+        "A plan that a sub-agent makes before the work starts.",
         |config| made(config, "use_planning_subagent", config::Planning::into_capability),
     ),
     CapabilityEntry::new("use_questions", "Questions from the model to the user.", |config| {
@@ -119,12 +119,12 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     ),
     CapabilityEntry::new(
         "use_structured_outputs",
-        "Extraction of data from text, by `schemas`.",
+        "Extraction of data from text, as defined by `schemas`.",
         |config| made(config, "use_structured_outputs", config::Structured::into_capability),
     ),
     CapabilityEntry::new(
         "use_subagents",
-        "Delegation to other `agents`, and `research`.",
+        "Delegation to other `agents` and to a `research` sub-agent.",
         |config| made(config, "use_subagents", config::Subagents::into_capability),
     ),
     CapabilityEntry::new("use_summarization", "A summary in place of older messages.", |config| {
@@ -145,7 +145,7 @@ pub const ENTRIES: &[CapabilityEntry] = &[
 
 /// The capabilities that cannot be created from a configuration, with the reasons.
 pub const EXCEPTIONS: &[(&str, &str)] = &[
-    ("use_agent_definitions", "needs a registry of definitions that the program holds"),
+    ("use_agent_definitions", "requires a registry of definitions that the program provides"),
     ("use_cached_context", "takes messages from the program"),
     ("use_context_compiler_decorator", "takes code"),
     ("use_continuation", "takes criteria, which are code"),
@@ -162,7 +162,7 @@ pub const EXCEPTIONS: &[(&str, &str)] = &[
     ("use_permissions", "takes a policy, which only the user may set"),
     (
         "use_remote_agent",
-        "sends data and credentials to other servers, which only the user may name",
+        "sends data and credentials to other servers, which only the user may choose",
     ),
     ("use_state_processor", "takes a processor, which is code"),
     ("use_tool_factory", "takes code"),

@@ -116,6 +116,6 @@ fn names_one(llm: &LlmConfig) -> bool {
 }
 
 fn no_model() -> ModelError {
-    let text = "the agent's driver has no model to share; name a model";
+    let text = "the agent's driver has no model to share; specify a model";
     ModelError::new(ModelErrorKind::NoModel, text)
 }

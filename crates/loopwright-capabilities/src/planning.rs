@@ -1,4 +1,4 @@
-//! A plan by a sub-agent before the work starts.
+//! A plan that a sub-agent makes before the work starts.
 //!
 //! `plan_with_subagent` passes a specification to a sub-agent, which investigates and returns a
 //! plan. The instructions tell the agent to start complex work with it.

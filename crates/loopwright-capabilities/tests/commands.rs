@@ -70,11 +70,11 @@ fn bash_describes_what_its_policy_allows() {
     );
     check(policy().read_only(), "it can write only in /tmp, and has no network.");
     check(policy().read_only().write("/srv/out"), "it can write only in `out` and in /tmp,");
-    check(policy().with_backend(Backend::Host), "It is not confined:");
+    check(policy().with_backend(Backend::Host), "The command is not confined:");
     check(policy().allow_weaker(Backend::Host), "in a sandbox if this machine has one:");
     // What is chosen later counts too.
     let host = Bash::in_dir("/srv").with_backend(Backend::Host).into_tool();
-    assert!(host.spec().description.contains("It is not confined:"));
+    assert!(host.spec().description.contains("The command is not confined:"));
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn a_missing_directory_is_a_build_error() {
         .build();
     assert_eq!(
         built.unwrap_err().to_string(),
-        "capability `use_file_tools` cannot be used: name a directory that exists"
+        "capability `use_file_tools` cannot be used: choose an existing directory"
     );
 }
 

@@ -286,15 +286,15 @@ async fn a_key_that_cannot_be_stored_is_not_extracted() {
         (json!({ "input": " ", "schema": "lead" }), "Error: Input cannot be empty"),
         (
             json!({ "input": "x", "schema": "lead", "store_as": "tasks" }),
-            "Error: `tasks` is reserved; store it under another name",
+            "Error: `tasks` is reserved; store the data under another name",
         ),
         (
             json!({ "input": "x", "schema": "lead", "store_as": "_budget" }),
-            "Error: `_budget` is reserved; store it under another name",
+            "Error: `_budget` is reserved; store the data under another name",
         ),
         (
             json!({ "input": "x", "schema": "lead", "store_as": "b" }),
-            "Error: the limit of 1 stored values has been reached; use the name of one of them to replace it",
+            "Error: the limit of 1 stored values has been reached; to replace a stored value, use its name",
         ),
     ];
     for (args, expect) in cases {

@@ -25,7 +25,7 @@ pub(crate) enum AddedFolderError {
     #[error("the folder {} cannot be added: {reason}", path.display())]
     Unusable { path: PathBuf, reason: String },
     #[error(
-        "the folder {} was not added: it contains more than a project; add a folder inside it",
+        "the folder {} was not added: it is broader than a single project; add a folder inside it",
         path.display()
     )]
     Broad { path: PathBuf },
@@ -65,7 +65,7 @@ pub(crate) fn usable(
     let unusable = |reason: String| AddedFolderError::Unusable { path: path.into(), reason };
     let real = path.canonicalize().map_err(|error| unusable(error.to_string()))?;
     if !real.is_dir() {
-        return Err(unusable("it is not a directory".to_owned()));
+        return Err(unusable("not a directory".to_owned()));
     }
     if OwnPaths::of(config, sources).contain(&real) {
         return Err(AddedFolderError::Own { path: path.into() });

@@ -58,7 +58,7 @@ Answer briefly, in Markdown where that helps; refer to files by their paths, and
 could not find out.";
 
 /// What is added where pages of the web may be requested.
-const WEB: &str = "Only `web_fetch` can reach beyond it, to pages on public sites.";
+const WEB: &str = "The only exception is `web_fetch`, which can read pages on public sites.";
 
 /// The capability that keeps a conversation within the context window.
 const COMPACTION: &str = "use_compaction";
@@ -295,7 +295,7 @@ impl Setup {
             let agent = &applied.definition.name;
             console::warn(&format!(
                 "`permissionMode` of agent `{agent}` has no effect: `{asked}` is not stricter than the mode of the \
-                    run, `{mode}`; to select it, pass `--permission-mode {asked}`"
+                    run, `{mode}`; to use this mode, pass `--permission-mode {asked}`"
             ));
         }
     }
@@ -408,7 +408,7 @@ impl Setup {
             kinds.into_iter().filter(|(it, _, has_one)| *has_one && !capabilities.contains(it));
         let model = sanitize_terminal(&self.model());
         let sentence = |what: &str| {
-            format!("{model} does not accept {what}; the model is informed that they were omitted")
+            format!("{model} does not accept {what}; they are omitted, and the model is informed")
         };
         unseen.map(|(_, what, _)| sentence(what)).collect()
     }

@@ -244,7 +244,9 @@ fn check_own(root: &Path, directory: &Path) -> Result<(), DefinitionStoreError> 
     let below = directory.ancestors().take_while(|it| *it != root);
     let link = below.into_iter().find(|it| it.is_symlink());
     link.map_or(Ok(()), |link| {
-        let source = io::Error::other("it is a link; remove it, or write the file yourself");
+        let source = io::Error::other(
+            "the directory is a symbolic link; remove the link, or create the file yourself",
+        );
         Err(DefinitionStoreError::Root { path: link.to_owned(), source })
     })
 }

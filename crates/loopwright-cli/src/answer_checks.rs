@@ -33,7 +33,7 @@ pub struct AnswerChecks {
 
 /// The file for the answer cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the answer to {}; name a file in a directory that exists", path.display())]
+#[error("cannot write the answer to {}; choose a file in an existing directory", path.display())]
 pub struct OutputError {
     /// The file.
     path: PathBuf,

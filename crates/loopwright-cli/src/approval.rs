@@ -150,7 +150,7 @@ async fn ask_about_cost(
     let session_budget = conversation.setup.session_budget;
     loop {
         console::tell(&format!("? {used} of the {limit} cost limit used"));
-        console::tell(&format!("  1 continue up to the limit  2 {limit} more  3 stop"));
+        console::tell(&format!("  1 continue up to the limit  2 allow {limit} more  3 stop"));
         let text = match input.answer(signals.as_deref_mut()).await {
             InputEvent::TextOrSecret(text) => text,
             InputEvent::Nothing => return Ok(CostAnswered::Stop),

@@ -67,22 +67,22 @@ pub enum Command {
     /// Serve agents over HTTP until stopped
     #[command(after_help = help::SERVE)]
     Serve(Box<serve::ServeArgs>),
-    /// Create, list and revoke the access tokens of the server
+    /// Create, list and revoke access tokens for the server
     Tokens(serve::TokensArgs),
-    /// List submitted jobs, latest first, or submit jobs at set times
+    /// List submitted jobs, latest first, or submit jobs on a schedule
     #[command(after_help = help::JOBS)]
     Jobs(jobs::JobsArgs),
-    /// Serve an editor over standard input and output with the Agent Client Protocol
+    /// Serve an editor over standard input and output, using the Agent Client Protocol
     #[command(after_help = help::ACP)]
     Acp(Box<acp::AcpArgs>),
     /// Run a demo agent with a scripted model, without a key or a network
     Demo(DemoArgs),
     /// List providers and models with their limits, capabilities and prices
     Models(ModelsArgs),
-    /// Run the file tools of agents from the command line
+    /// Run the agents' file tools from the command line
     #[command(subcommand)]
     Files(files::FilesCommand),
-    /// Run a command in the sandbox, or explain what it can see
+    /// Run a command in the sandbox, or show what sandboxed commands can see
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),
     /// Check keys, local servers, the sandbox and the session store
@@ -91,13 +91,13 @@ pub enum Command {
     /// Show each setting and its source
     #[command(subcommand)]
     Config(settings::ConfigCommand),
-    /// List the calls that wait for a decision or an answer, in all sessions
+    /// List calls that need a decision or an answer, in all sessions
     Approvals(sessions::ApprovalsArgs),
     /// Show, explain and check permission rules
     Policy(policy::PolicyArgs),
-    /// Let the settings of a project allow tool calls
+    /// Trust a project, so that its settings can allow tool calls
     Trust(policy::TrustArgs),
-    /// Manage servers of the Model Context Protocol
+    /// Manage Model Context Protocol (MCP) servers
     Mcp(mcp::McpArgs),
     /// Print the completion script for a shell
     Completions(CompletionsArgs),
@@ -108,7 +108,7 @@ pub enum Command {
 /// Arguments of `run`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct RunArgs {
-    /// The task, followed by any piped input; `-` or no PROMPT reads the task from standard input
+    /// The task, followed by any piped input; without PROMPT, or with `-`, the task is read from standard input
     #[arg(value_name = "PROMPT|-")]
     pub prompt: Option<String>,
     /// Same as PROMPT
@@ -123,13 +123,13 @@ pub struct RunArgs {
     /// Attach this image (PNG, JPEG, GIF, WebP) or PDF document
     #[arg(long = "image", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub images: Vec<PathBuf>,
-    /// Require an answer that matches this JSON Schema; exit code 11 if none does
+    /// Require an answer that matches this JSON Schema; exit with code 11 if no answer does
     #[arg(long, help_heading = "Answer", value_name = "FILE|JSON", value_parser = values::answer_schema, alias = "json-schema", alias = "output-schema")]
     pub schema: Option<AnswerSchema>,
     /// Also write the complete answer to this file
     #[arg(short, long, help_heading = "Answer", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// After the answer, run this command in the sandbox; exit code 12 if it fails
+    /// After the answer, run this command in the sandbox; exit with code 12 if the command fails
     #[arg(long, help_heading = "Answer", value_name = "COMMAND", value_hint = ValueHint::CommandString, value_parser = values::command)]
     pub verify: Option<String>,
     /// If the session is running, send the prompt to that run

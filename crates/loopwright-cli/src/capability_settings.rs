@@ -46,7 +46,7 @@ pub(crate) fn check<'a>(
     let shorts: Vec<String> = known.iter().map(|it| short(it)).collect();
     let shorts: Vec<&str> = shorts.iter().map(String::as_str).collect();
     Err(if let Some(meant) = closest(&short(name), &shorts) {
-        let reason = format!("it is unknown; did you mean `{PREFIX}{meant}`?");
+        let reason = format!("unknown capability; did you mean `{PREFIX}{meant}`?");
         BuildError::capability(name.clone(), reason)
     } else {
         let (name, known) = (name.clone(), known.join(", "));

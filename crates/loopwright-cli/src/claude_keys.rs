@@ -126,18 +126,18 @@ fn refused(name: &str) -> Option<&'static str> {
         name.chars().all(is_part) && name.chars().next().is_some_and(|c| !c.is_ascii_digit())
     };
     if !is_name(name) {
-        return Some("it is not a valid variable name");
+        return Some("the name is not a valid variable name");
     }
     if ["ANTHROPIC_", "CLAUDE_"].iter().any(|it| name.starts_with(it)) {
-        return Some("it is a setting of another program");
+        return Some("the variable configures another program");
     }
     let is_proxy = name.to_ascii_uppercase().ends_with("_PROXY");
     if SET_HERE.contains(&name) || is_proxy {
-        return Some("the sandbox sets it");
+        return Some("the sandbox sets this variable");
     }
     let is_refused = is_secret_name(name) && !HARMLESS.contains(&name);
     is_refused.then_some(
-        "it can contain a secret or change which programs run; name it in `sandbox.environment` of your own configuration",
+        "the variable can contain a secret or change which programs run; add its name to `sandbox.environment` in your own configuration",
     )
 }
 

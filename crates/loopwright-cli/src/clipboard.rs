@@ -34,7 +34,7 @@ pub(crate) enum ClipboardError {
     #[error("the clipboard has no image")]
     NoImage,
     /// A program took too long.
-    #[error("`{0}` did not print the clipboard within {seconds} seconds", seconds = PATIENCE.as_secs())]
+    #[error("`{0}` did not print the content of the clipboard within {seconds} seconds", seconds = PATIENCE.as_secs())]
     Slow(&'static str),
     /// The image is too large, or not whole.
     #[error("the image in the clipboard cannot be attached: {0}")]

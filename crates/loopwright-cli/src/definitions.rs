@@ -53,7 +53,7 @@ use crate::worktrees::Worktrees;
 const ELSEWHERE: [(&str, &str); 5] = [
     ("use_broadcasting", "a definition cannot name files; use `--output-format stream-json`"),
     ("use_context_config", "write the prompt under `systemPrompt`"),
-    ("use_llm", "name the model under `llm`"),
+    ("use_llm", "specify the model under `llm`"),
     ("use_recording", "a definition cannot name files; use `--record FILE`"),
     ("use_replay", "a definition cannot name files; use `--replay FILE`"),
 ];

@@ -36,7 +36,7 @@ const QUESTION: Style = AnsiColor::Cyan.on_default().bold();
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
 enum DemoError {
-    #[error("cannot use {path} as the working directory; name an existing directory with `--workdir`", path = path.display())]
+    #[error("cannot use {path} as the working directory; choose an existing directory with `--workdir`", path = path.display())]
     Workdir { path: PathBuf, source: io::Error },
     #[error("cannot create a directory in {path}; set TMPDIR to a writable directory", path = path.display())]
     Folder { path: PathBuf, source: io::Error },

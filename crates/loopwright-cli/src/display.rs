@@ -135,7 +135,9 @@ impl RunDisplay {
             (worked_out, of_writing(shown).unwrap_or(exit_code))
         };
         let Some(signals) = signals else {
-            console::warn(&"Ctrl-C ends the program immediately: signals cannot be handled");
+            console::warn(
+                &"Ctrl-C will end the program immediately, because signals cannot be handled",
+            );
             return work.await;
         };
         match select(pin!(work), pin!(signals.watch(&brake, &feed))).await {

@@ -288,7 +288,7 @@ fn meaning_of_reason(reason: StopReason) -> &'static str {
         StopReason::TimeLimitReached => "the limit `--max-seconds` was reached",
         StopReason::CostLimitReached => "the limit `--max-cost` was reached",
         StopReason::RetryLimitReached => "a retry limit was reached",
-        _ => "the run was stopped without a reason",
+        _ => "the run was stopped for an unknown reason",
     }
 }
 

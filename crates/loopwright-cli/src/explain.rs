@@ -85,7 +85,9 @@ fn changes(policy: &SandboxPolicy) -> String {
     }
     match staging_for(&policy.workdir) {
         Some(place) => format!("staged in {}, applied when a command exits", plain(&place)),
-        None => "applied immediately: you own no directory on the same file system".to_owned(),
+        None => {
+            "applied immediately, because you own no directory on the same file system".to_owned()
+        }
     }
 }
 

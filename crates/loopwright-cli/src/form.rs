@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 /// What an answer to a form of several fields has to be.
-pub(crate) const FILL_IN: &str = "type NAME=VALUE for each field, JSON, `/decline` or `/cancel`";
+pub(crate) const FILL_IN: &str =
+    "type NAME=VALUE for each field, or type JSON, `/decline` or `/cancel`";
 
 /// What is said about an answer that fills in no field of such a form.
 pub(crate) const NOT_FILLED_IN: &str =
-    "the question is a form; type NAME=VALUE for each field, JSON, `/decline` or `/cancel`";
+    "the question is a form; type NAME=VALUE for each field, or type JSON, `/decline` or `/cancel`";
 
 /// Describes the fields of a form, one line each.
 pub(crate) fn describe(form: &Value) -> Vec<String> {

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::definitions::Defined;
 
 /// What to do about settings that are refused.
-const REMEDY: &str = "write a header under `providers.NAME.headers` of your configuration, or set it in an \
+const REMEDY: &str = "write a header under `providers.NAME.headers` in your configuration, or set the option in an \
                       agent of your own";
 
 /// What requests may carry.
@@ -53,7 +53,7 @@ pub(crate) fn withheld(keys: &[String], from: &str) -> String {
     let keys: Vec<String> = keys.iter().map(|it| format!("`llm.options.{it}`")).collect();
     let is_are = if keys.len() == 1 { "is" } else { "are" };
     format!(
-        "{} of {from} {is_are} not sent: only your own agents can set this; {REMEDY}",
+        "{} of {from} {is_are} not sent: only your own agents can set such options; {REMEDY}",
         keys.join(", ")
     )
 }

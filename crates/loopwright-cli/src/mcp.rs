@@ -256,10 +256,12 @@ fn add(cli: &Cli, args: &McpArgs, typed: &McpAddArgs) -> Result<ExitCode, Comman
     console::tell(&format!("added to {shown}"));
     let is_trusted = ProjectSettings::find(&config, &sources).is_ok_and(|it| it.is_trusted());
     if typed.project && !is_trusted {
-        console::tell("trust it with `loopwright trust`, then test it with `loopwright mcp test`");
+        console::tell(
+            "trust the project with `loopwright trust`, then test the server with `loopwright mcp test`",
+        );
     } else {
         console::tell(&format!(
-            "test it with `loopwright mcp test {}`",
+            "test the server with `loopwright mcp test {}`",
             sanitize_terminal(&typed.name)
         ));
     }
@@ -398,7 +400,7 @@ async fn login(cli: &Cli, args: &McpArgs, typed: &McpLoginArgs) -> Result<ExitCo
     console::tell(&if is_new {
         format!("logged in to {shown}")
     } else {
-        format!("{shown} needs no further login")
+        format!("{shown} does not require a new login")
     });
     Ok(ExitCode::Done)
 }
@@ -438,7 +440,9 @@ pub(crate) fn status(servers: &McpServers) -> String {
         lines.extend(notes.map(|it| sanitize_terminal(&format!("  {it}"))));
     }
     lines.extend(servers.untrusted().iter().map(|name| {
-        sanitize_terminal(&format!("{name}: not used, because this project is not trusted"))
+        sanitize_terminal(&format!(
+            "{name}: not used, because this project is not trusted; review it with `loopwright trust`"
+        ))
     }));
     lines.join("\n")
 }

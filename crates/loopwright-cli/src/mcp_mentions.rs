@@ -166,7 +166,10 @@ fn arguments(prompt: &ListedPrompt, typed: &str) -> Result<BTreeMap<String, Stri
         return Ok(arguments);
     }
     let name = single_line(&prompt.name, 64);
-    Err(format!("prompt `{name}` needs {}; pass it as NAME=VALUE or in order", missing.join(", ")))
+    Err(format!(
+        "prompt `{name}` requires {}; pass each as NAME=VALUE, or pass only the values in order",
+        missing.join(", ")
+    ))
 }
 
 /// Splits `SERVER:REST`. A server matches by its configured name and by the form of it in the names of its tools.

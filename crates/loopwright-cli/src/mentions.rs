@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(without_files(said), said);
         let notes: Vec<&str> = attached.notes.iter().map(String::as_str).collect();
         let [truncated, binary, outside, link] = &notes[..] else { panic!("{notes:?}") };
-        let reason = "e.png was not attached: `e.png` cannot be shown as an image: it is truncated: the end of the PNG image is missing";
+        let reason = "e.png was not attached: `e.png` cannot be shown as an image: the PNG image is truncated: its end is missing";
         assert_eq!(*truncated, reason);
         assert!(binary.starts_with("b.bin was not attached"), "{binary}");
         assert!(outside.starts_with("../secret was not attached"), "{outside}");

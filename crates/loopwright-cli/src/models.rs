@@ -77,7 +77,7 @@ fn in_words(lines: &[Line<'_>]) -> String {
         let head = head.map(str::to_owned).to_vec();
         text.push('\n');
         text += &table(&[head].into_iter().chain(rows).collect::<Vec<_>>());
-        text += "\n$ per million tokens; `+` where long requests cost more.\n";
+        text += "\nPrices are in $ per million tokens; `+` marks models whose long requests cost more.\n";
     }
     text
 }

@@ -15,7 +15,7 @@ use crate::store::{StoreLocation, state_directory};
 const REASON: &str = "Loopwright keeps its settings and sessions there";
 
 /// The same for paths that the configuration hides.
-const HIDDEN: &str = "`sandbox.hide` in the configuration names it";
+const HIDDEN: &str = "`sandbox.hide` in the configuration includes this path";
 
 /// The number of files of the user's settings in which links are looked for.
 const MAX_FILES: usize = 10_000;

@@ -71,7 +71,7 @@ pub(crate) fn tell_warnings(policy: &Policy, each_key: bool) {
     if unset > 0 {
         let ignored = count(unset, "permission setting");
         console::warn(&format!(
-            "{ignored} ignored in the settings of Claude Code for all projects; to use them, set `claude = true` in \
+            "{ignored} ignored in the Claude Code settings for all projects; to use them, set `claude = true` in \
              `[permissions]` of your own configuration; to hide this warning, set `claude = false`"
         ));
     }
@@ -104,7 +104,7 @@ fn overruled(policy: &Policy, config: &Config, project: &ProjectSettings) -> Opt
             let (file, line) = (cause.file(), cause.mode().map_or(0, |it| it.1));
             let place = if line == 0 { file.to_owned() } else { format!("{file}:{line}") };
             format!(
-                "mode `{mode}` of {place} applies: it is stricter than `{chosen}`, and the project is not trusted"
+                "mode `{mode}` from {place} applies: it is stricter than `{chosen}`, and the project is not trusted"
             )
         }
         None => format!(
@@ -117,7 +117,7 @@ fn overruled(policy: &Policy, config: &Config, project: &ProjectSettings) -> Opt
 pub(crate) fn mode_in_words(mode: Mode) -> String {
     match mode {
         Mode::Unconfined => format!(
-            "mode {mode}: every call runs unless a rule denies it; the sandbox stays, and only `--add-dir` and `[sandbox]` open it"
+            "mode {mode}: every call runs unless a rule denies it; the sandbox remains active, and only `--add-dir` and `[sandbox]` widen it"
         ),
         mode => format!("mode {mode}"),
     }
@@ -163,7 +163,7 @@ pub(crate) enum ChangeError {
     Folders(#[from] FoldersError),
     #[error("mode `{0}` is disabled by the settings; `loopwright policy show` lists them")]
     Disabled(Mode),
-    #[error("this run has no settings to change")]
+    #[error("this run was started without permission settings, so none can be changed")]
     Fixed,
 }
 
@@ -242,7 +242,9 @@ impl RunPermissions {
         for (rule, (matched, changed)) in counts {
             let rule = sanitize_terminal(&rule);
             let (matched, changed) = (count(matched, "call"), count(changed, "decision"));
-            console::tell(&format!("shadow: {rule}: {matched} matched, {changed} would change"));
+            console::tell(&format!(
+                "shadow rule {rule}: {matched} matched, {changed} would change"
+            ));
         }
     }
 

@@ -40,7 +40,7 @@ pub(crate) enum PolicyError {
         "the arguments of the call are not JSON; write them as `{{\"path\": \"src/main.rs\"}}`"
     )]
     Arguments(#[source] serde_json::Error),
-    #[error("nothing was changed: without a terminal, pass `--yes` to trust what is listed")]
+    #[error("nothing was changed; without a terminal, pass `--yes` to trust the listed settings")]
     NotConfirmed,
     #[error("cannot read the table {}", path.display())]
     Table {

@@ -238,11 +238,11 @@ pub(crate) fn settings_file(path: PathBuf) -> Option<(PathBuf, String)> {
 pub(crate) fn text_of(path: &Path) -> io::Result<String> {
     let refused = |reason: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
     if is_foreign(path)? {
-        return refused("it belongs to another user");
+        return refused("the file belongs to another user");
     }
     // Opening a named pipe blocks until another process writes to it.
     if !path.metadata()?.is_file() {
-        return refused("it is not a regular file");
+        return refused("not a regular file");
     }
     read_text(path)
 }
@@ -251,8 +251,8 @@ pub(crate) fn text_of(path: &Path) -> io::Result<String> {
 pub(crate) fn why_unreadable(path: &Path) -> Option<String> {
     let error = text_of(path).err()?;
     Some(match error.kind() {
-        io::ErrorKind::NotFound if path.is_symlink() => "its link leads to no file".to_owned(),
-        io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+        io::ErrorKind::NotFound if path.is_symlink() => "the symbolic link is broken".to_owned(),
+        io::ErrorKind::InvalidData => "not UTF-8 text".to_owned(),
         _ => error.to_string(),
     })
 }
@@ -312,9 +312,9 @@ mod tests {
         let reason = |text: &str| Some(text.to_owned());
         let expect = [
             None,
-            reason("it is not UTF-8 text"),
-            reason("it is not a regular file"),
-            reason("its link leads to no file"),
+            reason("not UTF-8 text"),
+            reason("not a regular file"),
+            reason("the symbolic link is broken"),
         ];
         assert_eq!(reasons, expect);
         for (name, expect) in cases {

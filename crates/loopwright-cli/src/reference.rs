@@ -101,7 +101,7 @@ pub fn config() -> String {
         variables, `loopwright.toml` of the project (the nearest one above the working directory, within the \
         repository), `~/.config/loopwright/config.toml`, the default. `loopwright config show` shows each value in effect and \
         its source.\n\n\
-        Files never contain API keys or other secrets: `env:NAME` names the variable that contains one. A project file \
+        Files never contain API keys or other secrets: `env:NAME` refers to an environment variable that contains the secret. A project file \
         cannot set keys marked \"user only\", because a repository must not control them.\n"
         .to_owned();
     let defaults = defaults();

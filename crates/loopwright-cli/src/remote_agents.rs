@@ -17,7 +17,7 @@ pub(crate) fn capability(config: &Config, sources: &ConfigSources) -> UseRemoteA
         let variable = token.variable();
         let value = sources.environment.get(variable).and_then(|it| it.to_str());
         let Some(value) = value.filter(|it| !it.is_empty()) else {
-            console::warn(&format!("remote agent `{name}` is not available: set {variable}"));
+            console::warn(&format!("remote agent `{name}` is not available; set {variable}"));
             return None;
         };
         Some(agent.with_token(Secret::new(value)))

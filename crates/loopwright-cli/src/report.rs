@@ -83,7 +83,7 @@ pub struct PendingCall {
     /// The number that `sessions decide` takes: the position of the call, and for one of a sub-agent those below it.
     pub call: String,
     /// The number with a tag of what is shown here, such as `0@9f86d081884c7d65`: a decision about it is refused if the call has
-    /// been decided about or waits with other arguments.
+    /// been decided about or waits with different arguments.
     pub request: String,
     /// The sub-agents that lead to the call, from the outermost one on.
     #[serde(skip_serializing_if = "Vec::is_empty")]

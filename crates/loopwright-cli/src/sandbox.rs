@@ -201,7 +201,7 @@ fn finish(
 /// an earlier one has left.
 fn open_report(path: &Path) -> io::Result<File> {
     let opened = match fs::symlink_metadata(path) {
-        Ok(there) if there.is_symlink() => Err(io::Error::other("it is a symbolic link")),
+        Ok(there) if there.is_symlink() => Err(io::Error::other("the path is a symbolic link")),
         _ => File::create(path),
     };
     opened.map_err(|error| {

@@ -63,7 +63,7 @@ pub enum AgentError {
     },
     /// A rule denies a skill that it begins with.
     #[error(
-        "agent `{agent}` starts with the skill `{skill}`, which rule `{rule}` denies; remove the skill from its file, or change the rule"
+        "agent `{agent}` starts with the skill `{skill}`, which rule `{rule}` denies; remove the skill from the agent's file, or change the rule"
     )]
     DeniedSkill {
         /// The agent.
@@ -85,7 +85,7 @@ pub enum AgentError {
     },
     /// It asks for a model that is not whole.
     #[error(
-        "agent `{agent}` requests {asked}, which is not a model name; write `llm: provider/model` into its file, or pass `-m provider/model`"
+        "agent `{agent}` requests {asked}, which is not a model name; write `llm: provider/model` into the agent's file, or pass `-m provider/model`"
     )]
     Model {
         /// The agent.

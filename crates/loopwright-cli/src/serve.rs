@@ -140,7 +140,7 @@ fn check_folders(roots: &WorkerRoots, base: &Path) -> Result<(), SessionsError> 
         return Ok(());
     }
     Err(SessionsError::Usage(format!(
-        "{} cannot hold session directories: it belongs to the system or is hidden; name another directory with `--session-dirs`",
+        "{} cannot hold session directories: it belongs to the system or is hidden; choose another directory with `--session-dirs`",
         base.display()
     )))
 }
@@ -253,7 +253,7 @@ fn tell(args: &ServeArgs, url: &str, page: Option<&str>, token: Option<&str>) {
     let told = [line("url", Some(url)), line("page", page), line("token", token)].concat();
     console::print(told.as_bytes());
     if !args.agent.surroundings.quiet {
-        let page = page.map_or("", |_| "the page address signs you in once; ");
+        let page = page.map_or("", |_| "the page URL signs you in once; ");
         console::tell(&format!("serving; {page}press Ctrl-C to stop"));
     }
 }

@@ -56,7 +56,7 @@ pub struct DatabaseUrl(String);
 pub enum StoreLocationError {
     /// The home directory is unknown.
     #[error(
-        "no home directory for sessions; set HOME or XDG_STATE_HOME, name a session store with `--store`, or pass `--no-session`"
+        "no home directory for sessions; set HOME or XDG_STATE_HOME, choose a session store with `--store`, or pass `--no-session`"
     )]
     NoHome,
     /// The variable that holds the address is not set.
@@ -70,7 +70,7 @@ pub enum StoreLocationError {
     )]
     Unknown(String),
     /// The directory cannot be made.
-    #[error("cannot create directory {path}; create it, or name another session store with `--store`", path = path.display())]
+    #[error("cannot create directory {path}; create it, or choose another session store with `--store`", path = path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -89,7 +89,7 @@ pub enum StoreLocationError {
     },
     /// Other users may write to the directory.
     #[error(
-        "{path} is writable by other users, who could replace your sessions; run `chmod go-w {path}`, or name another session store with `--store`",
+        "{path} is writable by other users, who could replace your sessions; run `chmod go-w {path}`, or choose another session store with `--store`",
         path = path.display()
     )]
     OpenToAll {
@@ -106,7 +106,7 @@ pub enum StoreLocationError {
     },
     /// The store cannot be opened.
     #[error(
-        "cannot open the sessions in {place}; name another session store with `--store`, or pass `--no-session`"
+        "cannot open the sessions in {place}; choose another session store with `--store`, or pass `--no-session`"
     )]
     Open {
         /// The place.
@@ -146,7 +146,7 @@ impl StoreLocation {
         let unfit = |reason| Err(StoreLocationError::Unfit { url: url.to_owned(), reason });
         match url.split_once(':') {
             Some(("sqlite", file)) if file.trim_start_matches('/').starts_with(':') => {
-                unfit("would save nothing; pass `--no-session` for that, or name a file")
+                unfit("would save nothing; pass `--no-session` if you want that, or specify a file")
             }
             Some(("sqlite", file)) if file.contains('?') || file.starts_with("file:") => unfit(
                 "has options, which are not supported; write `sqlite:` and the path of a \
@@ -314,7 +314,8 @@ mod tests {
     fn an_address_with_what_sqlite_would_understand_is_refused() {
         let parse = |url: &str| StoreLocation::parse(url, &sources(&[])).unwrap_err().to_string();
         for url in ["sqlite::memory:", "sqlite://:memory:"] {
-            let reason = "would save nothing; pass `--no-session` for that, or name a file";
+            let reason =
+                "would save nothing; pass `--no-session` if you want that, or specify a file";
             assert_eq!(parse(url), format!("`{url}` {reason}"));
         }
         for url in ["sqlite:a.db?mode=ro", "sqlite:file:a.db"] {

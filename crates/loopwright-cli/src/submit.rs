@@ -105,7 +105,7 @@ pub(crate) fn check_kept(args: &SubmitArgs) -> Result<(), SessionsError> {
         None => return Ok(()),
     };
     let text = format!(
-        "{what} only for new sessions, and workers use the settings of the session; omit them, \
+        "{what} only for new sessions, and workers use the settings of the session; omit these options, \
             or use `loopwright run --resume {session}`"
     );
     Err(SessionsError::Usage(text))
@@ -138,7 +138,7 @@ fn check_same(
         return Ok(());
     }
     let text =
-        format!("job ID `{id}` belongs to another job, of session {before}; choose another ID");
+        format!("job ID `{id}` belongs to another job, in session {before}; choose another ID");
     Err(SessionsError::Usage(text))
 }
 

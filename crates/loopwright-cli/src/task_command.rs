@@ -18,7 +18,7 @@ pub(crate) enum TaskCommand {
 }
 
 /// What stands for an empty list.
-const NONE: &str = "no background tasks; commands end when you leave, and sub-agents end with the run that \
+const NONE: &str = "no background tasks; commands end when you exit, and sub-agents end with the run that \
     started them";
 
 /// Lines in which only `/tasks` is a command. All others are messages.

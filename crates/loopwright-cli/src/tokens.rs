@@ -77,7 +77,7 @@ fn create(file: &TokenFile, args: &TokenCreateArgs) -> Result<ExitCode, TokenErr
         return Ok(console::print_json(&told));
     }
     console::tell(&format!(
-        "token {} of {} with role {}; it cannot be shown again",
+        "created token {} for {} with role {}; the token cannot be shown again",
         token.record.id, token.record.principal, token.record.role
     ));
     Ok(console::print(format!("{}\n", token.secret).as_bytes()))

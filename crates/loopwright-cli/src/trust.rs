@@ -41,7 +41,7 @@ fn trusted(cli: &Cli, args: &TrustArgs) -> Result<ExitCode, PolicyError> {
         return Err(PolicyError::NotConfirmed);
     }
     if !args.yes && !console::is_agreed("trust all of this?") {
-        console::tell(&format!("nothing was changed, including the trust in {shown}"));
+        console::tell(&format!("nothing was changed; to trust {shown}, answer `y`"));
         return Ok(ExitCode::Done);
     }
     folders::update(&sources, &root, |it| it.trusted = Some(fingerprint))?;

@@ -12,7 +12,7 @@ const COMMAND: [&str; 2] = ["<user_command>", "</user_command>"];
 const RAN: [&str; 2] = ["I ran `", "`, which printed:\n"];
 
 /// What follows a message in mode `plan`.
-const PLAN: &str = "\n\n[Mode plan: change nothing for this message. Read what you need, and answer with a plan. When the plan is to be carried out, the user will change the mode.]";
+const PLAN: &str = "\n\n[Mode plan: change nothing for this message. Read what you need, and answer with a plan. When it is time to carry out the plan, the user will change the mode.]";
 
 /// Tells an agent with a message that the mode is `plan`.
 pub(crate) fn planning(message: Message) -> Message {

@@ -127,7 +127,7 @@ impl Invocation<'_> {
         }
         if skill.info.context == SkillContext::Fork {
             console::warn(&format!(
-                "`/{}` runs in this conversation: the agent cannot load it",
+                "`/{}` runs in this conversation because the agent cannot load the skill",
                 single_line(skill.name(), 64)
             ));
         }

@@ -35,7 +35,7 @@ pub(crate) fn tool(config: &Config, sources: &ConfigSources) -> Option<SearchToo
         let key = sources.environment.get(variable).and_then(|it| it.to_str());
         let key = key.filter(|it| !it.is_empty()).map(Secret::new);
         if key.is_none() {
-            console::warn(&format!("`web_search` is not available: set {variable}"));
+            console::warn(&format!("`web_search` is not available; set {variable}"));
         }
         key
     };
@@ -66,7 +66,7 @@ fn of_model(name: &ModelRef, config: &Config, sources: &ConfigSources) -> Option
     let Some(search) = wire.and_then(ProviderSearch::of) else {
         let provider = name.provider();
         return unavailable(&format!(
-            "the API of `{provider}` has no web search; name a model of `anthropic`, `openai-responses` or `gemini`"
+            "the API of `{provider}` has no web search; choose a model of `anthropic`, `openai-responses` or `gemini`"
         ));
     };
     Some(SearchTool::Model(ModelSearchTool::new(Arc::new(providers), llm, search)))

@@ -47,7 +47,7 @@ pub fn worker(cli: &Cli, args: &WorkerArgs) -> ExitCode {
 
 async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     if args.agent.definition.is_some() {
-        let text = "each session keeps its agent; name the agent when you submit, as in \
+        let text = "each session keeps its agent; choose the agent when you submit a job, as in \
             `loopwright submit --agent`";
         return Err(SessionsError::Usage(text.to_owned()).into());
     }
@@ -89,7 +89,9 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     display.tell_mode(permissions::policy(&config, &sources)?.0.mode());
     if !is_quiet {
         let roots = sanitize_terminal(&roots.names());
-        console::tell(&format!("processing sessions of {place} in {roots}; press Ctrl-C to stop"));
+        console::tell(&format!(
+            "processing sessions from {place} in {roots}; press Ctrl-C to stop"
+        ));
     }
     let engine = match restate.url {
         Some(_) => Some(RestateJobs::open(args, store, &restate)?),
@@ -129,7 +131,10 @@ fn restate_settings(args: &WorkerArgs, configured: RestateSettings) -> RestateSe
 fn check_options(args: &WorkerArgs, restate: &RestateSettings) -> Result<(), SessionsError> {
     let Some(url) = &restate.url else { return Ok(()) };
     let (option, remedy) = if !args.labels.is_empty() {
-        ("--label", "start the worker with another `--restate-service`, and submit such jobs there")
+        (
+            "--label",
+            "start a worker with a different `--restate-service`, and submit labeled jobs to that service",
+        )
     } else if args.exit_when_idle {
         ("--exit-when-idle", "stop the worker with Ctrl-C")
     } else {

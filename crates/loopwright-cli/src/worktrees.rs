@@ -39,45 +39,45 @@ const BASE: &str = "loopwright-base";
 #[derive(Debug, thiserror::Error)]
 enum WorktreeError {
     #[error(
-        "it works in a git worktree of its own, and {} is not in a git repository: do the task yourself, or tell the user to run `git init` and commit, or to remove `isolation` from the file of the agent",
+        "the agent works in its own git worktree, and {} is not in a git repository; do the task yourself, or tell the user to run `git init` and commit, or to remove `isolation` from the file of the agent",
         .0.display()
     )]
     NoRepository(PathBuf),
     #[error(
-        "it works in a git worktree of its own, and the repository {} has no commit: do the task yourself, or tell the user to commit first",
+        "the agent works in its own git worktree, and the repository {} has no commit; do the task yourself, or tell the user to commit first",
         .0.display()
     )]
     NoCommit(PathBuf),
     #[error(
-        "it works in a git worktree of its own, and {0} leads to the repository {1}, which does not list {2} among its working trees: do the task yourself, or tell \
+        "the agent works in its own git worktree, and {0} points to the repository {1}, which does not list {2} among its working trees; do the task yourself, or tell \
          the user to start in a folder created by `git worktree add`, or, if the repository belongs to this folder alone, to run \
          `git config --file {1}/config core.worktree {2}`",
         tree.join(".git").display(), target.display(), tree.display()
     )]
     Elsewhere { tree: PathBuf, target: PathBuf },
     #[error(
-        "it works in a git worktree of its own, and {} is a link, through which git would use files of another repository: do the task yourself, or tell the user to \
+        "the agent works in its own git worktree, and {} is a link, through which git would use files of another repository; do the task yourself, or tell the user to \
          replace the link with its target",
         .0.display()
     )]
     ForeignFile(PathBuf),
     #[error(
-        "it works in a git worktree of its own, and {} makes git read another repository: do the task yourself, or tell the user to run `git repack -a -d`, \
+        "the agent works in its own git worktree, and {} makes git read another repository; do the task yourself, or tell the user to run `git repack -a -d`, \
          and then to remove that file",
         .0.display()
     )]
     Alternates(PathBuf),
-    #[error("its git worktree would be outside the repository: {} is a link", .0.display())]
+    #[error("the agent's git worktree would be outside the repository: {} is a symbolic link", .0.display())]
     LeadsOut(PathBuf),
-    #[error("its git worktree cannot be created")]
+    #[error("the agent's git worktree cannot be created")]
     Git(#[from] GitError),
-    #[error("its git worktree cannot be created in {}", path.display())]
+    #[error("the agent's git worktree cannot be created in {}", path.display())]
     Files {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    #[error("its git worktree cannot be created: the program is exiting")]
+    #[error("the agent's git worktree cannot be created: the program is exiting")]
     Ending,
 }
 
@@ -247,7 +247,7 @@ impl Worktree {
         let commits = count(commits.parse().unwrap_or_default(), "commit");
         let changed = count(changed as u64, "changed file");
         Ok(Some(format!(
-            "Its changes are in the git worktree {}, on the branch {branch}: {commits}, {changed} not committed",
+            "The sub-agent's changes are in the git worktree {}, on the branch {branch}: {commits}, {changed} not committed",
             self.path().display()
         )))
     }
@@ -337,7 +337,7 @@ impl IsolatedPlace for WorktreePlace {
         };
         left.unwrap_or_else(|error| {
             let (path, error) = (self.tree.path().display(), chain(&error));
-            Some(format!("Its git worktree {path} was not removed: {error}"))
+            Some(format!("The sub-agent's git worktree {path} was not removed: {error}"))
         })
     }
 }

@@ -188,9 +188,9 @@ fn a_folder_that_cannot_be_added_ends_the_run_if_it_was_typed_and_warns_otherwis
         assert!(done.stderr.contains(expect), "{}", done.stderr);
     };
     check("../gone", "/gone cannot be added: No such file or directory");
-    check("a.txt", "/project/a.txt cannot be added: it is not a directory");
-    check("..", "contains more than a project; add a folder inside it");
-    check("/etc", "contains more than a project; add a folder inside it");
+    check("a.txt", "/project/a.txt cannot be added: not a directory");
+    check("..", "is broader than a single project; add a folder inside it");
+    check("/etc", "is broader than a single project; add a folder inside it");
     check("../.config/loopwright", "Loopwright keeps its settings and sessions there");
 }
 
@@ -206,7 +206,7 @@ fn a_folder_that_is_added_in_a_chat_is_used_from_the_next_message_on() {
     let done = world.run_with(&line, lines);
     assert_eq!(guide(&world), "new\n", "{}{}", done.stdout, done.stderr);
     assert!(done.stderr.contains("/gone cannot be added"), "{}", done.stderr);
-    assert!(done.stderr.contains("the tools can use /docs"), "{}", done.stderr);
+    assert!(done.stderr.contains("the tools can now use /docs"), "{}", done.stderr);
     assert!(done.stderr.contains("docs/guide.md"), "{}", done.stderr);
 }
 
@@ -225,6 +225,6 @@ fn a_script_that_a_hook_runs_is_protected_in_a_folder_that_is_added_in_a_chat() 
         Server::start([streamed_tool("", "write_file", &write), streamed("Done.", "stop")]);
     let line = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url, "-C", "sub"];
     let done = world.run_with(&line, "/add-dir .\nGo.\n");
-    assert!(done.stderr.contains("the tools can use /project\n"), "{}", done.stderr);
+    assert!(done.stderr.contains("the tools can now use /project\n"), "{}", done.stderr);
     assert_eq!(fs::read_to_string(&path).unwrap(), "exit 2\n", "{}", done.stderr);
 }

@@ -50,7 +50,7 @@ fn refused(world: &World) {
     let (done, requests) = run(world, removing(), &["--continue"]);
     assert_eq!((done.status, requests.len()), (3, 0), "{}", done.stderr);
     assert!(
-        done.stderr.contains("the agent's hooks at `PreToolUse` are no longer in its file"),
+        done.stderr.contains("the hooks for `PreToolUse` are no longer in the agent's file"),
         "{}",
         done.stderr
     );

@@ -262,7 +262,8 @@ fn a_definition_of_another_program_works_as_it_is() {
     let mut names = tools(&request);
     names.sort_unstable();
     assert_eq!(names, ["read_file", "spawn_subagent", "todo_write"]);
-    let warning = "agent `planner` runs without the tool `web_fetch`: no permission rule allows it";
+    let warning =
+        "agent `planner` runs without the tool `web_fetch`: no permission rule allows the tool";
     assert!(done.stderr.contains(warning), "{}", done.stderr);
     // Only the check of a file mentions keys without an effect.
     assert!(!done.stderr.contains("`color`"), "{}", done.stderr);
@@ -374,7 +375,12 @@ fn an_agent_with_a_restriction_that_is_not_supported_is_refused_with_the_way_out
     let hooks = "hooks:\n  PermissionRequest:\n    - hooks: [{type: command, command: ./check}]\n";
     let cases = [
         ("guarded", hooks, "hooks at `PermissionRequest`", "deny whole tools with `toolsDeny`"),
-        ("apart", "isolation: container\n", "`container`", "remove it to let the agent work"),
+        (
+            "apart",
+            "isolation: container\n",
+            "`container`",
+            "remove the entry to let the agent work",
+        ),
     ];
     for (name, lines, restriction, remedy) in cases {
         // The file has another name than its agent. Of the user's, the project's takes the place in no case.
@@ -453,7 +459,7 @@ fn no_file_is_begun_through_a_link_of_the_project() {
     let done = world.run(&["agents", "new", "a"]);
     assert_eq!(done.status, 1, "{}", done.stdout);
     assert!(done.stderr.contains("/project/.loopwright\n"), "{}", done.stderr);
-    assert!(done.stderr.contains("it is a link"), "{}", done.stderr);
+    assert!(done.stderr.contains("is a symbolic link"), "{}", done.stderr);
     assert_eq!(std::fs::read_dir(world.path("elsewhere")).unwrap().count(), 1);
 }
 

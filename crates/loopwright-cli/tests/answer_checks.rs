@@ -71,8 +71,8 @@ fn what_is_no_schema_or_no_place_for_an_answer_is_refused_before_the_run() {
         ["--schema", r#"{"type": "objec"}"#, "not valid"],
         ["--schema", "{", "not JSON"],
         ["--schema", "missing.json", "cannot read the schema"],
-        ["--output", "missing/out.txt", "directory that exists"],
-        ["--output", ".", "directory that exists"],
+        ["--output", "missing/out.txt", "in an existing directory"],
+        ["--output", ".", "in an existing directory"],
     ];
     for [option, value, told] in cases {
         let (done, server) = run(&World::new(), Vec::new(), &[option, value]);

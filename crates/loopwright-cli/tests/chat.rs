@@ -291,7 +291,7 @@ fn a_rewind_names_the_files_that_stay_and_undoes_them_if_that_is_asked_for() {
     let file = || std::fs::read_to_string(world.path("project/new.txt")).ok();
     let done = chat(&world, &server, &[], "write\n/rewind\nwrite\n/rewind files\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
-    let kept = "files not changed: new.txt; `/rewind 0 files` undoes their changes";
+    let kept = "files left unchanged: new.txt; to undo the changes to them, type `/rewind 0 files`";
     assert!(done.stderr.contains(kept), "{}", done.stderr);
     assert!(done.stderr.contains("new.txt restored"), "{}", done.stderr);
     assert_eq!(file().as_deref(), Some("one"));
@@ -305,7 +305,7 @@ fn a_change_that_a_rewind_left_in_a_file_can_be_undone_before_the_session_contin
     let done = chat(&world, &server, &[], "write\n/rewind\n/rewind 0 files\n/diff\n");
     assert_eq!(done.status, 0, "{}", done.stderr);
     let told = [
-        "files not changed: new.txt; `/rewind 0 files` undoes their changes",
+        "files left unchanged: new.txt; to undo the changes to them, type `/rewind 0 files`",
         "new.txt removed",
         "only file changes were undone; still at the end of step 0",
         "no file has changed in this session",

@@ -41,7 +41,7 @@ fn variables_of_a_trusted_project_reach_its_commands_and_nothing_that_changes_pr
     }
     let (output, warnings) = printed(&world);
     assert_eq!(output, "[from-settings][]");
-    let refused = "/project/.claude/settings.json:2: `env.LD_PRELOAD` is ignored: it can contain a secret or change which programs run";
+    let refused = "/project/.claude/settings.json:2: `env.LD_PRELOAD` is ignored: the variable can contain a secret or change which programs run";
     let unknown = "/project/.claude/settings.json: `outputStyle` has no effect here; details: `loopwright policy lint`";
     assert!(warnings.contains(refused) && warnings.contains(unknown), "{warnings}");
 }

@@ -48,7 +48,7 @@ fn a_call_of_an_external_tool_waits_for_a_result_or_an_error_of_another_process(
         let report = result(&paused);
         let pending = json!([{
             "call": "0", "request": report["pending"][0]["request"], "tool": "locate", "arguments": {}, "kind": "result", "schema": { "type": "array" },
-            "question": "`locate` runs elsewhere: its result is needed",
+            "question": "`locate` runs elsewhere; pass the result of the call",
         }]);
         assert_eq!(report["pending"], pending);
         let id = report["session_id"].as_str().unwrap();

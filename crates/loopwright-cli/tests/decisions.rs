@@ -120,11 +120,11 @@ fn a_tool_that_runs_elsewhere_is_denied_or_ends_a_run_that_does_not_wait() {
     for (on_ask, reason) in [
         (
             "deny",
-            "the tool runs elsewhere, and this run does not wait for its result; continue without it",
+            "the tool runs elsewhere, and this run does not wait for the result; continue without it",
         ),
         (
             "fail",
-            "`locate` needs a result from elsewhere (`locate` runs elsewhere: its result is needed)",
+            "`locate` needs a result from outside the run (`locate` runs elsewhere; pass the result of the call)",
         ),
     ] {
         let (world, server) = (world(), Server::start(locating()));
@@ -191,7 +191,7 @@ fn a_rule_covers_a_call_of_a_sub_agent_that_writes_to_a_file() {
 fn a_word_for_another_kind_of_request_decides_nothing_and_those_that_fit_are_named() {
     let refused = |word: &str, kind: &str, available: &str| {
         format!(
-            "error: `{word}` applies only to {kind}, and this request is not one; available: {available}\n"
+            "error: `{word}` applies only to {kind}, but this request is not one; available: {available}\n"
         )
     };
     let world = world();

@@ -108,7 +108,7 @@ fn commands_of_a_sub_agent_are_kept_from_denied_paths() {
 fn file_tools_of_a_continued_run_and_of_a_sub_agent_do_not_read_what_a_project_hides() {
     let helper = "---\nname: helper\ndescription: D.\ntools: Read\n---\n\nGo.\n";
     let read = || streamed_tool("", "read_file", &json!({ "path": ".env" }));
-    let reason = "`sandbox.hide` in the configuration names it";
+    let reason = "`sandbox.hide` in the configuration includes this path";
     for hides in [true, false] {
         let world = world(None).file("project/.claude/agents/helper.md", helper);
         let world = if hides {

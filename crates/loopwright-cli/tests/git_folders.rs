@@ -47,7 +47,7 @@ fn commands_in_a_worktree_read_the_repository_and_the_run_says_that_they_cannot_
     assert_eq!(done.status, 0, "{done:?}");
     let log = std::fs::read_to_string(world.path("tree/log")).unwrap();
     assert!(log.starts_with("first\n?? log\n a.txt | 1 +\n"), "{log}");
-    let note = "commands can read the repository of this git worktree, /main/.git, but cannot commit; to let them, pass `--add-dir /main`\n";
+    let note = "commands can read the repository of this git worktree, /main/.git, but cannot commit; to allow commits, pass `--add-dir /main`\n";
     assert!(done.stderr.contains(note), "{}", done.stderr);
     assert_eq!(git(&world.path("main"), &["log", "--all", "--format=%s"]), "first\n");
     assert_eq!(std::fs::read_to_string(world.path("tree/config")).unwrap_or_default(), "");
@@ -74,7 +74,7 @@ fn a_file_that_names_the_repository_of_another_folder_shows_nothing_of_it() {
     let world = world.file("other/.git", &link);
     let done = run(&world, "../other", &[], "git log; ls ../main > c.txt 2>&1; git log > log 2>&1");
     assert_eq!(done.status, 0, "{done:?}");
-    let note = "git does not work for commands: `.git` leads to /main/.git";
+    let note = "commands cannot use git: `.git` points to /main/.git";
     assert!(done.stderr.contains(note), "{}", done.stderr);
     let log = std::fs::read_to_string(world.path("other/log")).unwrap();
     assert!(log.contains("not a git repository"), "{log}");
@@ -85,10 +85,10 @@ fn a_run_in_a_subfolder_names_the_root_of_the_repository() {
     let world = world();
     let done = run(&world, "../main/sub", &[], "true");
     assert_eq!(done.status, 0, "{done:?}");
-    let note = "warning: the repository starts above this folder: git and the files there are out of reach; to use them, start with `-C /main`\n";
+    let note = "warning: the root of the repository is above this folder, so git and the files there are out of reach; to use them, start with `-C /main`\n";
     assert_eq!(done.stderr.matches(note).count(), 1, "{}", done.stderr);
     for folder in ["../main", "../project"] {
         let done = run(&world, folder, &[], "true");
-        assert!(!done.stderr.contains("starts above"), "{}", done.stderr);
+        assert!(!done.stderr.contains("so git and the files there are out of reach"), "{}", done.stderr);
     }
 }

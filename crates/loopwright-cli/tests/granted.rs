@@ -174,10 +174,10 @@ fn a_repository_and_a_session_set_no_header_no_address_and_no_field_that_could_d
             assert!(told.contains(&format!("`{key}`")), "{source:?} {field:?}: {told}");
             let (place, remedy) = match source {
                 Source::ProjectFile | Source::ProjectSubagent => {
-                    ("it.json", "keep the file among your own agents")
+                    ("it.json", "move the file to your own agents")
                 }
                 Source::ImportedSession => ("line 1 of -", "set it in an agent of your own"),
-                _ => ("session", "set it in an agent of your own"),
+                _ => ("session", "set the option in an agent of your own"),
             };
             assert!(told.contains(place) && told.contains(remedy), "{source:?} {field:?}: {told}");
         }

@@ -156,10 +156,16 @@ fn a_hook_that_cannot_be_read_blocks_the_calls_that_it_could_match() {
     };
     let guard = json!({ "hooks": [{ "type": "command", "command": "exit 2" }] });
     let place = "/.config/loopwright/hooks.json:1: ";
-    blocks(&json!([{ "matcher": "x" }, guard]), &format!("{place}a group of `PreToolUse` has no"));
-    blocks(&json!([7]), &format!("{place}a group of `PreToolUse` is not an object, so calls"));
+    blocks(
+        &json!([{ "matcher": "x" }, guard]),
+        &format!("{place}an entry in `hooks.PreToolUse` has no"),
+    );
+    blocks(
+        &json!([7]),
+        &format!("{place}an entry in `hooks.PreToolUse` is not an object, so calls"),
+    );
     let late = json!([{ "matcher": {}, "hooks": [{ "type": "command", "command": "exit 2", "timeout": "60" }] }]);
-    blocks(&late, &format!("{place}`timeout` of a hook of `PreToolUse` is not a number"));
+    blocks(&late, &format!("{place}`timeout` of a hook in `hooks.PreToolUse` is not a number"));
     let prompt = json!([{ "matcher": "Bash", "hooks": [{ "type": "prompt", "prompt": "safe?" }] }]);
     let file = json!({ "hooks": { "PreToolUse": prompt } }).to_string();
     let world = World::new().file(OWN, &file);

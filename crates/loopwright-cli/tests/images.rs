@@ -105,7 +105,7 @@ fn an_image_that_is_named_in_chat_is_attached() {
 
 #[test]
 fn a_truncated_image_is_named_with_the_reason_and_the_run_goes_on() {
-    let reason = "it is truncated: the end of the PNG image is missing";
+    let reason = "the PNG image is truncated: its end is missing";
     let broken = || {
         let world = world();
         fs::write(world.path("project/t.png"), &PNG[..40]).unwrap();

@@ -204,7 +204,7 @@ fn changes_of_files_are_undone_while_the_conversation_stays() {
         .typing("/help for help", "Write it")
         .typing("tokens in", "/turns")
         .typing("to take back", "1")
-        .typing("or f to undo the files", "f")
+        .typing("or f to undo only the file changes", "f")
         .typing("the conversation is unchanged", "And?")
         .typing("tokens in", "/quit");
     done(terminal.run(&world, &[]));
@@ -235,7 +235,8 @@ fn servers_of_a_project_that_is_not_trusted_are_listed_as_not_used() {
     let server = Server::start([]);
     let file = r#"{"mcpServers": {"shell": {"command": "sh"}}}"#;
     let done = chatting(&server).file("project/.mcp.json", file).run_with(&["chat"], "/mcp\n");
-    let told = "shell: not used, because this project is not trusted\n";
+    let told =
+        "shell: not used, because this project is not trusted; review it with `loopwright trust`\n";
     assert!(done.stderr.contains(told), "{}", done.stderr);
 }
 

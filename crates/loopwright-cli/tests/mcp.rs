@@ -223,7 +223,7 @@ fn a_prompt_of_a_server_is_sent_with_its_arguments_and_attaches_nothing_by_itsel
     let done = world.run_with(&model, lines);
     assert_eq!(done.status, 0, "{done:?}");
     for told in [
-        "prompt `plan` needs what; pass it as NAME=VALUE or in order",
+        "prompt `plan` requires what; pass each as NAME=VALUE, or pass only the values in order",
         "MCP server `shell` has no prompt `dance`; available: plan",
     ] {
         assert!(done.stderr.contains(told), "{told}: {done:?}");

@@ -71,7 +71,7 @@ fn an_agent_that_names_an_unknown_server_or_a_wrong_one_does_not_run() {
             "mcpServers: [gone]",
             "unknown MCP server `gone`; add it with `loopwright mcp add gone …`",
         ),
-        ("mcpServers: [1]", "a list of names of MCP servers"),
+        ("mcpServers: [1]", "a list of MCP server names"),
         ("mcp-servers: [gone]", "mcpServers"),
     ] {
         world = world.file(".config/loopwright/agents/ada.md", &agent(servers));

@@ -133,7 +133,10 @@ fn a_form_of_a_server_is_filled_in_field_by_field() {
     let world = world(&question, "ask");
     let typed = [
         ("age (integer): In years.", "age=old"),
-        ("type NAME=VALUE for each field, JSON, `/decline` or `/cancel`", "name=Ada Byron age=36"),
+        (
+            "type NAME=VALUE for each field, or type JSON, `/decline` or `/cancel`",
+            "name=Ada Byron age=36",
+        ),
     ];
     let (heard, _) = told_at_terminal(&world, &typed, &["Done."]);
     assert!(heard[0].contains("name:Ada Byron") && heard[0].contains("age:36"), "{heard:?}");

@@ -22,7 +22,7 @@ MODEL     WINDOW  OUTPUT  $ IN  $ CACHED  $ OUT  CAN
 mine/m    8192    ?       1     1         2.5    ?
 mine/new  ?       ?       ?     ?         ?      tools images
 
-$ per million tokens; `+` where long requests cost more.
+Prices are in $ per million tokens; `+` marks models whose long requests cost more.
 "
     );
     let done = world.env("MY_KEY", "sk-hidden").run(&["models", "mine", "--json"]);

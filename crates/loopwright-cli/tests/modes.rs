@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::server::{Server, streamed};
 use crate::world::{Done, World};
 
-const UNCONFINED: &str = "mode unconfined: every call runs unless a rule denies it; the sandbox stays, and only `--add-dir` and `[sandbox]` open it";
+const UNCONFINED: &str = "mode unconfined: every call runs unless a rule denies it; the sandbox remains active, and only `--add-dir` and `[sandbox]` widen it";
 
 /// Returns the lines of standard error that name a mode.
 fn modes(done: &Done) -> Vec<&str> {

@@ -159,7 +159,7 @@ fn shadow_rules_decide_nothing_and_are_reported() {
     let done = run(&world, removing(), &["--shadow", &file]);
     assert!(!is_there(&world), "{}", done.stderr);
     let lines: Vec<&str> =
-        done.stderr.lines().filter(|line| line.starts_with("shadow: ")).collect();
+        done.stderr.lines().filter(|line| line.starts_with("shadow rule ")).collect();
     assert_eq!(lines.len(), 2, "{}", done.stderr);
     assert!(
         lines.iter().any(|line| line.contains("rm *")
@@ -302,7 +302,7 @@ fn a_page_may_be_requested_where_a_rule_names_the_tool_and_from_no_machine_near_
     let allowed = ["--allow", "WebFetch(domain:127.0.0.1)"];
     let (is_offered, answer, error) = requests(near, &allowed);
     assert!(is_offered, "{error}");
-    let wanted = "it resolves to 127.0.0.1, which is not a public address";
+    let wanted = "the host resolves to 127.0.0.1, which is not a public address";
     assert!(answer.contains(wanted), "{answer}");
     let other = ["--allow", "WebFetch(domain:a.example)", "--on-ask", "deny"];
     let (is_offered, answer, error) = requests("http://b.example/", &other);

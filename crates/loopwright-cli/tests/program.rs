@@ -30,7 +30,7 @@ fn a_missing_directory_is_a_usage_error() {
     assert_eq!(status, 2);
     assert_eq!(
         stderr,
-        "error: cannot use /project/missing as the working directory; name an existing directory with `--workdir`\n  caused by: No such file or directory (os error 2)\n"
+        "error: cannot use /project/missing as the working directory; choose an existing directory with `--workdir`\n  caused by: No such file or directory (os error 2)\n"
     );
 }
 

@@ -114,7 +114,7 @@ fn file_tools_do_not_read_or_change_what_the_configuration_hides() {
     ]);
     world.run(&[&MODEL[..], &[&server.url, "Go."]].concat());
     let (_, body) = server.heard().pop().unwrap();
-    let reason = "`sandbox.hide` in the configuration names it";
+    let reason = "`sandbox.hide` in the configuration includes this path";
     assert_eq!(body.to_string().matches(reason).count(), 2, "{body}");
     assert!(!world.path("project/keys/b").exists());
 }

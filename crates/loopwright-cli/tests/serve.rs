@@ -323,7 +323,7 @@ fn an_agent_of_a_server_is_a_remote_agent_of_a_run_once_the_user_configures_it()
     };
     let (done, is_offered, _) = run(&world);
     assert!(!is_offered);
-    assert!(done.stderr.contains("remote agent `helper` is not available: set HELPER_TOKEN"));
+    assert!(done.stderr.contains("remote agent `helper` is not available; set HELPER_TOKEN"));
     let world = world.env("HELPER_TOKEN", &serving.token);
     let (done, is_offered, told) = run(&world);
     assert_eq!((done.status, is_offered), (0, true), "{}", done.stderr);

@@ -166,7 +166,7 @@ fn a_session_works_in_its_directory_unless_another_one_is_said() {
     fs::remove_dir(&other).unwrap();
     let done = place.run(&["-r", &id, "6?"]);
     assert_eq!(done.status, 2);
-    assert!(done.stderr.contains("cannot be used; name another directory with `-C`"));
+    assert!(done.stderr.contains("cannot be used; choose another directory with `-C`"));
 }
 
 #[test]
@@ -436,7 +436,7 @@ fn a_session_that_is_damaged_is_listed_and_what_helps_is_told() {
     let list = place.sessions(&["list", "--store", &store]);
     let expect = format!(
         "warning: session {} is damaged and cannot be read\nrun `loopwright sessions check --store \
-         files:/kept` for the cause and the remedy\nno sessions of this directory; --all shows all\n",
+         files:/kept` for the cause and the remedy\nno sessions in this directory; --all lists the sessions of all directories\n",
         &broken[..8]
     );
     assert_eq!((list.status, list.stderr), (0, expect));
@@ -464,7 +464,7 @@ fn a_database_that_is_damaged_is_salvaged_by_the_doctor() {
     assert!(done.stderr.contains(remedy), "{}", done.stderr);
     let done = place.sessions(&["check", "--repair"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
-    let kept = "repaired: saved 1 of its sessions to a new file; the damaged file is kept as \
+    let kept = "repaired: saved 1 of the database's sessions to a new file; the damaged file is kept as \
                 `/.local/state/loopwright/sessions.db.damaged-1`";
     assert!(done.stderr.contains(kept), "{}", done.stderr);
     assert_eq!(said(&place.shown(&id)), ["1?", "one"]);
@@ -501,7 +501,7 @@ fn changes_that_a_fork_or_an_import_cannot_undo_are_reported() {
             fork.as_str(),
             format!("the earlier content of the files belongs to session {}", &id[..8]),
         ),
-        ("b", "no earlier content of these files: it was imported".to_owned()),
+        ("b", "no record of the earlier content of these files: it was imported".to_owned()),
     ] {
         let done = place.sessions(&["rewind", name, "0", "--files"]);
         assert_eq!(done.status, 0, "{}", done.stderr);

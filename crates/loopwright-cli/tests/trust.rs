@@ -82,7 +82,7 @@ fn trust_shows_what_it_allows_and_asks_at_a_terminal() {
     // Without a terminal, the user has to agree in the command.
     let piped = world.run(&["trust"]);
     assert_eq!((piped.status, is_trusted(&world)), (2, false), "{}", piped.stderr);
-    assert!(piped.stderr.contains("pass `--yes` to trust what is listed"), "{}", piped.stderr);
+    assert!(piped.stderr.contains("pass `--yes` to trust the listed settings"), "{}", piped.stderr);
     assert!(answering("y\r").text().contains("is trusted until"));
     assert!(is_trusted(&world));
     assert_eq!(world.run(&["trust", "--revoke"]).status, 0);
@@ -105,7 +105,7 @@ fn settings_of_the_user_for_claude_code_restrict_and_allow_only_if_the_configura
         (done.stdout, done.stderr)
     };
     let place = "(/.claude/settings.json:1)";
-    let warned = "warning: 1 permission setting ignored in the settings of Claude Code for all projects; to use them, set `claude = true` in `[permissions]` of your own configuration; to hide this warning, set `claude = false`\n\
+    let warned = "warning: 1 permission setting ignored in the Claude Code settings for all projects; to use them, set `claude = true` in `[permissions]` of your own configuration; to hide this warning, set `claude = false`\n\
                   warning: /.claude/settings.json: 1 hook ignored: `permissions.claude` is not set\n";
     let restricting = format!("deny Bash(rm *) {place}\n");
     assert_eq!(shown(&world, &[]), (format!("mode ask\n{restricting}"), warned.to_owned()));
@@ -160,7 +160,7 @@ fn commands_that_the_user_types_keep_the_trust_in_a_project_and_give_none() {
             let done = world.run(command);
             assert_eq!(done.status, 0, "{}", done.stderr);
             let is_trusted = is_trusted(world);
-            let advises = done.stderr.contains("trust it with `loopwright trust`");
+            let advises = done.stderr.contains("trust the project with `loopwright trust`");
             assert_eq!(advises, !is_trusted && command.contains(&"add"), "{}", done.stderr);
             is_trusted
         })
@@ -216,8 +216,8 @@ fn a_settings_file_that_cannot_be_read_is_told_with_the_reason() {
     let path = world.path(&format!("project/{SETTINGS}"));
     let told = || world.run(&["policy", "show"]).stderr;
     std::fs::create_dir(&path).unwrap();
-    assert!(told().contains("it is not a regular file"), "{}", told());
+    assert!(told().contains("not a regular file"), "{}", told());
     std::fs::remove_dir(&path).unwrap();
     std::fs::write(&path, b"\xff").unwrap();
-    assert!(told().contains("it is not UTF-8 text"), "{}", told());
+    assert!(told().contains("not UTF-8 text"), "{}", told());
 }

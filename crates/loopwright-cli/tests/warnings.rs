@@ -122,7 +122,7 @@ fn a_mode_of_an_untrusted_project_that_overrules_an_option_is_told() {
         let done = world.run(&[&line[..], &["--permission-mode", mode, "Go on."]].concat());
         assert_eq!(done.status, 0, "{}", done.stderr);
         done.stderr.contains(
-            "mode `accept-edits` of /project/.claude/settings.json:2 applies: it is stricter than `auto`, and the project is not trusted",
+            "mode `accept-edits` from /project/.claude/settings.json:2 applies: it is stricter than `auto`, and the project is not trusted",
         )
     };
     assert!(told("auto"));

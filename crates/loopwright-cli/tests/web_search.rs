@@ -127,7 +127,7 @@ fn a_model_whose_provider_does_not_search_is_told() {
     let done =
         world.run(&["run", "-m", "openai-compatible/test", "--allow", "WebSearch", "Search."]);
     assert_eq!(done.status, 0, "{}", done.stderr);
-    let told = "the API of `openai-compatible` has no web search; name a model of `anthropic`";
+    let told = "the API of `openai-compatible` has no web search; choose a model of `anthropic`";
     assert!(done.stderr.contains(told), "{}", done.stderr);
     assert!(!names(&server.request()).contains(&"web_search"));
 }

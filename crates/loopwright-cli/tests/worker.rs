@@ -101,7 +101,7 @@ fn a_worker_works_only_in_folders_that_were_allowed_and_in_none_that_is_broad() 
     place.submit(&["-C", &folder("other"), "Look."]);
     let done = work(&["--root", "../other"]);
     assert!(done.stdout.starts_with("completed "), "{done:?}");
-    assert!(done.stderr.starts_with("processing sessions of "), "{}", done.stderr);
+    assert!(done.stderr.starts_with("processing sessions from "), "{}", done.stderr);
     assert!(done.stderr.contains(" in /other; press Ctrl-C"), "{}", done.stderr);
 }
 
@@ -369,8 +369,7 @@ fn a_job_that_restate_does_not_accept_is_reported_and_recorded_for_later() {
     let world = World::new().env("LOOPWRIGHT_RESTATE", "http://127.0.0.1:1");
     let place = Place { world, server: Server::start([]) };
     let refused = place.submit(&["--id", "later", "Who are you?"]);
-    let text =
-        "Restate at http://127.0.0.1:1 did not respond; check its address, and that it is running";
+    let text = "Restate at http://127.0.0.1:1 did not respond; check the address, and that Restate is running";
     assert!(refused.status != 0 && refused.stderr.contains(text), "{refused:?}");
     let listed = place.json(&["jobs", "--json"]);
     let job = &listed["jobs"][0];

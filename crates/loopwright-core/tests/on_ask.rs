@@ -40,7 +40,7 @@ fn denied(tool: &str, arguments: Value, reason: &str) -> DeniedCall {
 
 const ANSWER: &str = "the question was declined: no user is present; continue without an answer";
 const RESULT: &str =
-    "the tool runs elsewhere, and this run does not wait for its result; continue without it";
+    "the tool runs elsewhere, and this run does not wait for the result; continue without it";
 const APPROVAL: &str = "not permitted without approval (may it?); continue without it";
 
 #[test]
@@ -62,7 +62,7 @@ fn a_run_that_must_not_ask_stops_and_names_the_call() {
         ("ask", "`ask` needs an answer (Which?)"),
         (
             "locate",
-            "`locate` needs a result from elsewhere (`locate` runs elsewhere: its result is needed)",
+            "`locate` needs a result from outside the run (`locate` runs elsewhere; pass the result of the call)",
         ),
         ("pay", "`pay` needs approval (may it?)"),
     ] {

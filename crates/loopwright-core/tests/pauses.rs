@@ -173,7 +173,7 @@ fn edited_arguments_that_a_hook_rewrites_are_asked_about_even_if_the_hook_allows
         let paused = execute(&agent, asked());
         let state = agent.decide(&paused, &[0], approve_with(r#"{"sum":9}"#)).unwrap();
         let paused = execute(&agent, state);
-        let text = "`change` changed the arguments after the approval";
+        let text = "hook `change` changed the arguments after the call was approved";
         assert_eq!((requests(&paused), pay.keys().len()), (one_request(666, text), 0));
         let state = agent.decide(&paused, &[0], ApprovalDecision::Approve).unwrap();
         assert_eq!(told(&execute(&agent, state)), [r#"{"sum":666}"#]);

@@ -78,7 +78,8 @@ fn a_run_that_needs_approval_is_an_error_until_the_call_is_decided() {
     });
     let agent = hooked(&with_tool([ScenarioStep::tool("I look."), "Found.".into()]), ask);
     let error = block_on(agent.ask("Look.")).unwrap_err();
-    let expect = "run paused: approvals pending: 1; decide with `AgentState::decide`";
+    let expect =
+        "the run is paused; calls that wait for a decision: 1; decide with `AgentState::decide`";
     assert_eq!((&*error.to_string(), error.state().pending().len()), (expect, 1));
     let state = error.into_state().decide(0, ApprovalDecision::Approve);
     let reply = Reply::try_from(block_on(agent.execute(state))).unwrap();
@@ -89,7 +90,7 @@ fn a_run_that_needs_approval_is_an_error_until_the_call_is_decided() {
 fn an_answer_without_text_is_an_error() {
     let error = block_on(agent([ScenarioStep::final_answer(" ")]).ask("Go.")).unwrap_err();
     assert!(matches!(error, AskError::NoAnswer { .. }), "{error:?}");
-    assert!(error.to_string().starts_with("run has no answer: "), "{error}");
+    assert!(error.to_string().starts_with("the run has no answer: "), "{error}");
 }
 
 #[test]

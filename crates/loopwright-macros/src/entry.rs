@@ -101,13 +101,13 @@ impl Entry {
         };
         match time {
             Some(Duration::ZERO) => {
-                let message = "`timeout` must be longer than zero; set a longer one, or omit \
-                    `timeout`";
+                let message = "`timeout` must be longer than zero; set a longer time, or omit the \
+                    option";
                 Err(problems::error(value, message))
             }
             Some(time) => Ok(time),
             None => {
-                let message = "expected a time, such as `\"500ms\"`, `\"30s\"` or `\"5m\"`, \
+                let message = "expected a duration, such as `\"500ms\"`, `\"30s\"` or `\"5m\"`, \
                                or a whole number of seconds";
                 Err(problems::error(value, message))
             }
@@ -168,7 +168,10 @@ impl Entry {
     /// Returns whether the option is on, which it is if it is there.
     pub(crate) fn flag(&self) -> syn::Result<bool> {
         let Some(value) = &self.value else { return Ok(true) };
-        let message = format!("`{}` takes no value; write only the word, or omit it", self.key);
+        let message = format!(
+            "`{}` takes no value; write only the option's name, or omit the option",
+            self.key
+        );
         Err(problems::error(value, message))
     }
 

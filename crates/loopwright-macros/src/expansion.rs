@@ -362,9 +362,8 @@ fn written(names: &LitStr, parameters: &[Parameter], problems: &mut Errors) -> V
             None => problems.add(
                 names,
                 format!(
-                    "unknown argument `{name}`; name the arguments that contain the paths of the \
-                        files that a call writes, such as `writes = \"from, to\"`, or write \
-                        `writes = \"nothing\"`"
+                    "unknown argument `{name}`; list the arguments that contain the paths of written \
+                        files, such as `writes = \"from, to\"`, or set `writes = \"nothing\"`"
                 ),
             ),
         }

@@ -51,10 +51,10 @@ impl Function {
             );
         }
         if let Some(abi) = &signature.abi {
-            problems.add(abi, "a tool cannot be `extern`: the loop calls it");
+            problems.add(abi, "a tool cannot be `extern`: only the agent loop calls it");
         }
         if let Some(variadic) = &signature.variadic {
-            problems.add(variadic, "a tool takes a fixed list of arguments");
+            problems.add(variadic, "a tool cannot be variadic: it takes a fixed list of arguments");
         }
         self.check_generics(problems);
         self.check_ident(problems);
@@ -110,7 +110,7 @@ impl Function {
             };
             let is_context = matches!(parameter, Some(Parameter::Context));
             if is_context && has_context {
-                problems.add(input, "the context is taken twice; take it once");
+                problems.add(input, "a tool can take the context only once; remove this parameter");
             }
             has_context |= is_context;
             parameters.extend(parameter);

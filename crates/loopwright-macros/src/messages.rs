@@ -110,10 +110,10 @@ fn a_value_of_the_wrong_kind_is_reported_with_the_right_kind() {
             r#"expected something like `description = "Reads a page."` @ 7"#,
             r#"expected something like `instructions = "Reads a page."` @ true"#,
             r#"expected something like `namespace = "web"` @ web"#,
-            r#"expected a time, such as `"500ms"`, `"30s"` or `"5m"`, or a whole number of seconds @ true"#,
+            r#"expected a duration, such as `"500ms"`, `"30s"` or `"5m"`, or a whole number of seconds @ true"#,
             r#"expected something like `side_effects = "idempotent"` @ 7"#,
             r#"expected the maximum number of attempts, including the first: a whole number of at least 1 @ "3""#,
-            "`exclusive` takes no value; write only the word, or omit it @ true",
+            "`exclusive` takes no value; write only the option's name, or omit the option @ true",
         ]
     );
 }
@@ -129,7 +129,7 @@ fn empty_values_are_to_be_filled_or_left_out() {
             r#"`description` is empty; set it, or omit it @ " ""#,
             r#"`instructions` is empty; set it, or omit it @ """#,
             r#"`namespace` is empty; set it, or omit it @ """#,
-            "`timeout` must be longer than zero; set a longer one, or omit `timeout` @ 0",
+            "`timeout` must be longer than zero; set a longer time, or omit the option @ 0",
             r#"`side_effects` is empty; set it, or omit it @ """#,
             "expected the maximum number of attempts, including the first: a whole number of at least 1 @ 0",
         ]
@@ -148,7 +148,7 @@ fn times_that_cannot_be_read_are_shown_what_can() {
     for value in ["30s", "1.5", r#""30""#, "-1", r#""a while""#] {
         let place = if value == "-1" { "- 1" } else { value };
         let message = format!(
-            r#"expected a time, such as `"500ms"`, `"30s"` or `"5m"`, or a whole number of seconds @ {place}"#
+            r#"expected a duration, such as `"500ms"`, `"30s"` or `"5m"`, or a whole number of seconds @ {place}"#
         );
         assert_eq!(about_options(&format!("timeout = {value}")), [message]);
     }
@@ -181,7 +181,7 @@ fn a_call_is_only_tried_again_if_that_does_no_harm() {
         retried";
     let promise = |effects: &str| {
         format!(
-            "{harm}, and `side_effects = \"{effects}\"` does not promise that; make it \
+            "{harm}, and `side_effects = \"{effects}\"` does not promise this; declare \
                 `\"read_only\"` or `\"idempotent\"`, or omit `retry` @ retry"
         )
     };
@@ -209,7 +209,7 @@ fn names_are_those_that_providers_accept() {
     let letters = "use the letters `a` to `z` and `A` to `Z`, digits, `_` and `-`";
     assert_eq!(
         about_options(r#"name = "web.read""#),
-        [format!("providers do not accept `.` in the name of a tool: {letters} @ \"web.read\"")]
+        [format!("providers do not accept `.` in a tool name: {letters} @ \"web.read\"")]
     );
     let long = format!("\"{}\"", "a".repeat(65));
     assert_eq!(
@@ -220,7 +220,7 @@ fn names_are_those_that_providers_accept() {
     assert_eq!(
         about_function("async fn größe() {}"),
         [format!(
-            "providers do not accept `ö` in the name of a tool: {letters}; give the tool another name with \
+            "providers do not accept `ö` in a tool name: {letters}; give the tool another name with \
              `name = \"…\"` @ größe"
         )]
     );
@@ -303,7 +303,7 @@ fn a_tool_has_no_qualifiers_but_async() {
     );
     assert_eq!(
         about_function("async extern \"C\" fn foreign() {}"),
-        ["a tool cannot be `extern`: the loop calls it @ extern \"C\""]
+        ["a tool cannot be `extern`: only the agent loop calls it @ extern \"C\""]
     );
 }
 
@@ -356,7 +356,7 @@ fn arguments_have_types_with_names() {
 #[test]
 fn arguments_have_names() {
     let function = "async fn apart((x, y): (i64, i64), _: u8, whole @ _: u8, ref lent: u8) {}";
-    let name = "the model passes arguments by name; give this one a name";
+    let name = "the model passes arguments by name; give this argument a name";
     assert_eq!(
         about_function(function),
         [
@@ -386,7 +386,9 @@ fn arguments_have_attributes_of_schemas_and_lints_only() {
 fn the_context_is_lent_once() {
     assert_eq!(
         about_function("async fn twice(cx: &ToolCx<'_>, text: String, also_cx: &ToolCx<'_>) {}"),
-        ["the context is taken twice; take it once @ also_cx : & ToolCx < '_ >"]
+        [
+            "a tool can take the context only once; remove this parameter @ also_cx : & ToolCx < '_ >"
+        ]
     );
     let lent = "a tool only borrows the context; take `&ToolCx<'_>`";
     assert_eq!(
@@ -409,7 +411,7 @@ fn the_state_is_lent_and_unknown_to_the_model() {
         (
             "#[state] notes: &mut String",
             &[
-                "calls may run concurrently and share the state; take `&…`, with a `Mutex` around what changes \
+                "calls may run concurrently and share the state; take `&…`, with a `Mutex` around the parts that change \
                @ mut",
             ],
         ),
@@ -444,8 +446,8 @@ fn written_files_are_named_by_arguments() {
     assert_eq!(about(r#"writes = "nothing""#), NO_MESSAGES);
     let unknown = |name: &str, at: &str| {
         format!(
-            "unknown argument `{name}`; name the arguments that contain the paths of the files that a call writes, \
-             such as `writes = \"from, to\"`, or write `writes = \"nothing\"` @ {at}"
+            "unknown argument `{name}`; list the arguments that contain the paths of written files, \
+             such as `writes = \"from, to\"`, or set `writes = \"nothing\"` @ {at}"
         )
     };
     assert_eq!(about(r#"writes = "path""#), [unknown("path", "\"path\"")]);

@@ -8,7 +8,7 @@ pub(crate) fn name_error(name: &str) -> Option<String> {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     if let Some(letter) = name.chars().find(|letter| !fits(*letter)) {
         return Some(format!(
-            "providers do not accept `{letter}` in the name of a tool: \
+            "providers do not accept `{letter}` in a tool name: \
              use the letters `a` to `z` and `A` to `Z`, digits, `_` and `-`"
         ));
     }

@@ -107,7 +107,7 @@ impl Options {
                 &retry.key,
                 format!(
                     "a failed call may have taken effect, so only calls that are safe to repeat \
-                        are retried, and `side_effects = \"{}\"` does not promise that; make it \
+                        are retried, and `side_effects = \"{}\"` does not promise this; declare \
                         `\"read_only\"` or `\"idempotent\"`, or omit `retry`",
                     effects.name
                 ),

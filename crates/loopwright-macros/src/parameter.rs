@@ -109,7 +109,7 @@ fn field(ty: &Type, problems: &mut Errors) -> Box<Type> {
         problems.add(
             mutability,
             "calls may run concurrently and share the state; take `&…`, with a `Mutex` around \
-                what changes",
+                the parts that change",
         );
     }
     if let Type::TraitObject(object) = types::ungrouped(&reference.elem) {
@@ -197,14 +197,14 @@ fn name(pattern: &Pat, problems: &mut Errors) -> Option<Ident> {
     match pattern {
         Pat::Ident(PatIdent { by_ref: None, subpat: None, ident, .. }) => Some(ident.clone()),
         Pat::Wild(_) => {
-            problems.add(pattern, "the model passes arguments by name; give this one a name");
+            problems.add(pattern, "the model passes arguments by name; give this argument a name");
             None
         }
         _ => {
             problems.add(
                 pattern,
-                "the model passes arguments by name; give this one a name, and destructure it in \
-                    the body",
+                "the model passes arguments by name; give this argument a name, and destructure it \
+                    in the body",
             );
             None
         }

@@ -229,7 +229,7 @@ impl<'a> ToolCallRun<'a> {
     fn refused(&self) -> Option<ContentBlock> {
         let hosts = self.client.log().refused_after(self.refused_before);
         let text = format!(
-            "[the sandbox of the server refused {}; the user can allow hosts in its `network`]",
+            "[the server's sandbox refused {}; the user can allow hosts with the server's `network` key]",
             hosts.join(", ")
         );
         (!hosts.is_empty()).then(|| ContentBlock::text(text))

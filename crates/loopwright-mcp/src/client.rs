@@ -283,11 +283,11 @@ impl McpClient {
             reason: reason.to_owned(),
         };
         let ServerTransport::Http(address) = &server.transport else {
-            return Err(login("a server that runs as a process has no login"));
+            return Err(login("a server that runs as a process does not use logins"));
         };
         let url = self.0.host.expand(server, &address.url)?;
         if url.starts_with(SOCKET) {
-            return Err(login("a server on a local socket has no login"));
+            return Err(login("a server on a local socket does not use logins"));
         }
         let logins =
             self.0.host.logins().ok_or_else(|| login("no storage for tokens is configured"))?;
@@ -472,7 +472,7 @@ impl Inner {
     }
 
     fn not_kept(&self, error: &std::io::Error) -> McpError {
-        let reason = format!("the approval of its tools cannot be saved: {error}");
+        let reason = format!("the approval of the server's tools cannot be saved: {error}");
         McpError::Invalid { server: self.server.name.clone(), reason }
     }
 

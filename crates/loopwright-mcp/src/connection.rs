@@ -254,9 +254,9 @@ impl Connection {
             match page.next_cursor {
                 None => return Ok(listing),
                 Some(next) if Some(&next) == cursor.as_ref() => {
-                    listing.notes.push(
-                        "the list of tools repeats a page and was truncated there".to_owned(),
-                    );
+                    listing
+                        .notes
+                        .push("the tool list repeats a page and was truncated after it".to_owned());
                     return Ok(listing);
                 }
                 Some(next) => cursor = Some(next),
@@ -264,7 +264,7 @@ impl Connection {
         }
         listing
             .notes
-            .push(format!("the list of tools has more than {MAX_PAGES} pages and was truncated"));
+            .push(format!("the tool list has more than {MAX_PAGES} pages and was truncated"));
         Ok(listing)
     }
 
@@ -398,10 +398,10 @@ fn handshake_reason(error: &ClientInitializeError) -> String {
         | ClientInitializeError::ExpectedInitResponse(_)
         | ClientInitializeError::ConflictInitResponseId(..)
         | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
-            "its response violates the protocol".to_owned()
+            "the server's response violates the protocol".to_owned()
         }
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
-            "it supports no protocol revision that this client supports".to_owned()
+            "the server supports none of this client's protocol revisions".to_owned()
         }
         ClientInitializeError::ConnectionClosed(_) => "the server closed the connection".to_owned(),
         ClientInitializeError::JsonRpcError(data) => text::line(&data.message),

@@ -53,7 +53,7 @@ pub(crate) fn output(
         && let Some(violation) = violation(schema, value.as_ref())
     {
         writer.text(&format!(
-            "[the structured output of the server does not match its schema: {violation}]"
+            "[the server's structured output does not match the output schema: {violation}]"
         ));
         value = None;
     }
@@ -148,7 +148,7 @@ impl Writer {
             Ok(Picture { pixels: Some((width, height)), .. })
                 if width.max(height) > Picture::MAX_EDGE =>
             {
-                let reason = format!("it has {width}×{height} pixels, which is too many");
+                let reason = format!("an image of {width}×{height} pixels is too large");
                 self.omitted_because("image", mime, &data, &reason);
             }
             Ok(picture) => {
@@ -259,9 +259,9 @@ mod tests {
         let output = output(result(content), None).unwrap();
         let texts: Vec<_> = output.content.iter().map(|it| it.as_text().unwrap()).collect();
         let expect = [
-            "[image of type image/png, 12 bytes, was omitted: it is not a PNG, JPEG, GIF or WebP image]",
-            "[image of type image/png, 42 bytes, was omitted: it is truncated: the end of the PNG image is missing]",
-            "[image of type image/png, 69 bytes, was omitted: it has 65537×1 pixels, which is too many]",
+            "[image of type image/png, 12 bytes, was omitted: the data is not a PNG, JPEG, GIF or WebP image]",
+            "[image of type image/png, 42 bytes, was omitted: the PNG image is truncated: its end is missing]",
+            "[image of type image/png, 69 bytes, was omitted: an image of 65537×1 pixels is too large]",
         ];
         assert_eq!(texts, expect);
     }
@@ -322,7 +322,11 @@ mod tests {
         {
             let output = output(result(bad), Some(&schema)).unwrap();
             assert_eq!(output.value, None);
-            assert!(output.to_text().contains("does not match its schema"), "{}", output.to_text());
+            assert!(
+                output.to_text().contains("does not match the output schema"),
+                "{}",
+                output.to_text()
+            );
         }
     }
 

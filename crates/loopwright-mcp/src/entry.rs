@@ -194,7 +194,10 @@ impl ServerEntry {
         for key in self.others.keys() {
             let is_meant = |known: &&&str| known.eq_ignore_ascii_case(key);
             if let Some(known) = RESTRICTING.iter().find(is_meant) {
-                return Err(wrong(&format!("unknown key `{}`; write `{known}`", text::line(key))));
+                return Err(wrong(&format!(
+                    "unknown key `{}`; did you mean `{known}`?",
+                    text::line(key)
+                )));
             }
         }
         let mut server = match (self.kind.as_deref(), &self.command, &self.url) {
@@ -340,7 +343,7 @@ pub fn read_entry(name: &str, value: Value) -> Option<Result<McpServer, EntryErr
             let problem = error.to_string();
             let problem = problem.split(['`', '"']).next().unwrap_or_default().trim_end();
             let reason = format!(
-                "invalid value ({}); see the documentation of MCP servers",
+                "invalid value ({}); see the documentation on MCP servers",
                 text::line(problem)
             );
             Some(Err(EntryError { server: text::line(name), reason }))
@@ -388,9 +391,8 @@ impl McpServer {
             lines.push("uses your models, at your cost, without asking".to_owned());
         }
         if self.trust_annotations {
-            lines.push(
-                "its own description of its tools decides which calls may be repeated".to_owned(),
-            );
+            lines
+                .push("the server's own annotations decide which calls may be repeated".to_owned());
         }
         lines
     }

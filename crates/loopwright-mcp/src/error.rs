@@ -12,7 +12,7 @@ use crate::template::TemplateError;
 #[non_exhaustive]
 pub enum McpError {
     /// The configuration refers to a variable that is not set.
-    #[error("configuration of MCP server `{server}`: {source}")]
+    #[error("MCP server `{server}` cannot be used: {source}")]
     Configuration {
         /// The server.
         server: String,
@@ -20,7 +20,7 @@ pub enum McpError {
         source: TemplateError,
     },
     /// A value of the configuration is invalid.
-    #[error("configuration of MCP server `{server}`: {reason}")]
+    #[error("MCP server `{server}` cannot be used: {reason}")]
     Invalid {
         /// The server.
         server: String,
@@ -78,7 +78,7 @@ pub enum McpError {
         reason: String,
     },
     /// A request timed out.
-    #[error("MCP server `{server}` did not answer `{method}` within {} s", .after.as_secs_f32())]
+    #[error("MCP server `{server}` did not respond to `{method}` within {} s", .after.as_secs_f32())]
     Timeout {
         /// The server.
         server: String,
@@ -107,7 +107,7 @@ pub enum McpError {
     },
     /// The tool has changed since it was approved.
     #[error(
-        "tool `{tool}` of MCP server `{server}` has changed since it was approved; use another tool, and ask the user to review it with `loopwright mcp show {server}`"
+        "tool `{tool}` of MCP server `{server}` has changed since it was approved; use another tool, and ask the user to review the change with `loopwright mcp show {server}`"
     )]
     NotApproved {
         /// The server.
@@ -136,6 +136,6 @@ pub enum McpError {
 fn remedy(missing: &Missing) -> &'static str {
     match missing {
         Missing::NotInPath(_) => "use the path of the program as the command",
-        _ => "add the folders that the program needs to `read` (`mcp add --read FOLDER`)",
+        _ => "add to `read` the folders that the program needs (`mcp add --read FOLDER`)",
     }
 }

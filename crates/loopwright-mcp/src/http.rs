@@ -70,7 +70,7 @@ pub(crate) fn endpoint(
         check(server, &url)?;
         let client = client().map_err(|error| McpError::Invalid {
             server: server.name.clone(),
-            reason: format!("the HTTP client cannot be created: {error}"),
+            reason: format!("the HTTP client could not be created: {error}"),
         })?;
         (EndpointClient::Network(client), url)
     };
@@ -126,7 +126,7 @@ fn stream_failure<E: std::error::Error + Send + Sync + 'static>(
     HttpFailure::Other(match error {
         StreamableHttpError::Client(error) => of_client(error),
         StreamableHttpError::HttpStatus(error) => {
-            format!("the server answered with status {}", error.status)
+            format!("the server responded with status {}", error.status)
         }
         StreamableHttpError::UnexpectedContentType(kind) => match kind {
             Some(kind) => format!(
@@ -143,7 +143,7 @@ fn stream_failure<E: std::error::Error + Send + Sync + 'static>(
                 }
                 Some(status) => {
                     let status = status.trim_end_matches([' ', ':']);
-                    format!("the server answered with status {}", text::line(status))
+                    format!("the server responded with status {}", text::line(status))
                 }
                 None => text::line(response),
             }
@@ -158,7 +158,7 @@ fn socket_failure(error: &UnixSocketError) -> String {
         UnixSocketError::Io(error) => match error.kind() {
             ErrorKind::NotFound => "the socket does not exist; start the server first".to_owned(),
             ErrorKind::ConnectionRefused => {
-                "no server listens on the socket; start the server".to_owned()
+                "no server is listening on the socket; start the server".to_owned()
             }
             _ => format!("no connection: {error}"),
         },

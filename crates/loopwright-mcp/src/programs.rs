@@ -59,7 +59,7 @@ impl fmt::Display for Missing {
             Self::Hidden(files) => {
                 let files: Vec<String> =
                     files.iter().map(|it| format!("`{}`", it.display())).collect();
-                write!(f, "not visible in the sandbox: {}", files.join(" and "))
+                write!(f, "these files are not visible in the sandbox: {}", files.join(" and "))
             }
             Self::NotInPath(file) => {
                 write!(
@@ -184,7 +184,8 @@ mod tests {
         let all = ["bin/serve", "tools/bin/serve", "tools/sh"].map(|it| world.path(it));
         let bare = missing(world.policy(), "serve").unwrap();
         assert_eq!(bare, Missing::Hidden(all.to_vec()));
-        let text = format!("not visible in the sandbox: `{}` and ", all[0].display());
+        let text =
+            format!("these files are not visible in the sandbox: `{}` and ", all[0].display());
         assert!(bare.to_string().starts_with(&text), "{bare}");
         assert_eq!(
             missing(world.policy(), "../bin/serve").map(|it| it.to_string().is_empty()),

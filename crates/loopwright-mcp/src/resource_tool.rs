@@ -94,7 +94,7 @@ fn lines(listed: &[ListedResource], query: &str) -> String {
     }
     if found.len() > MAX_SHOWN {
         let more = found.len() - MAX_SHOWN;
-        writeln!(shown, "[{more} more match; pass a query with more words]").ok();
+        writeln!(shown, "[{more} more resources match; pass a query with more words]").ok();
     }
     shown.trim_end().to_owned()
 }

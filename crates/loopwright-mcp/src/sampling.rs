@@ -25,7 +25,7 @@ const MAX_SHOWN: usize = 600;
 pub(crate) const REJECTED: i32 = -1;
 
 /// Why a request outside of an agent's call is refused.
-pub(crate) const WITHOUT_MODEL: &str = "the server requests a response from a model; models are available only during tool calls of an agent";
+pub(crate) const WITHOUT_MODEL: &str = "the server requested a model response, but models are available only while an agent calls a tool";
 
 /// A request of a server for the response of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -197,7 +197,7 @@ impl SamplingRequest {
                 ordered.push(result.ok_or_else(|| wrong("a tool call has no result"))?);
             }
             if !others.is_empty() || !results.is_empty() {
-                return Err(wrong("a message with tool results has other content"));
+                return Err(wrong("a message with tool results also has other content"));
             }
             let called = calls.into_iter().map(|call| Part::new(Content::ToolCall(call)));
             let reply = Message::new(role, parts.parts.into_iter().chain(called));
@@ -305,7 +305,7 @@ impl Blocks {
             Block::Image { .. } => "[image]".to_owned(),
             Block::Audio { .. } => "[audio]".to_owned(),
             Block::ToolUse { name, .. } => format!("[call to {name}]"),
-            Block::ToolResult { .. } => "[result of a call]".to_owned(),
+            Block::ToolResult { .. } => "[tool result]".to_owned(),
         });
         texts.collect::<Vec<_>>().join("\n")
     }

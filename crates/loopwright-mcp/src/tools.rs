@@ -121,8 +121,7 @@ impl Listing {
                     self.bytes += bytes;
                     if self.bytes > MAX_SCHEMAS {
                         self.notes.push(format!(
-                            "the schemas of the server exceed {} MiB; the \
-                            rest were omitted",
+                            "the server's schemas exceed {} MiB; the remaining tools were omitted",
                             MAX_SCHEMAS >> 20
                         ));
                         return false;
@@ -217,18 +216,18 @@ fn resource_tool(
 /// Makes the schemas fit for every provider, and returns their bytes.
 fn prepare(tool: &mut ListedTool) -> Result<usize, String> {
     if tool.name.is_empty() {
-        return Err("it has no name".to_owned());
+        return Err("the tool has no name".to_owned());
     }
     let mut bytes = check_schema(&tool.input_schema)?;
     if let Some(schema) = &tool.output_schema {
         bytes += check_schema(schema)?;
     }
     let Some(schema) = Arc::make_mut(&mut tool.input_schema).as_object_mut() else {
-        return Err("its schema is not an object".to_owned());
+        return Err("the schema is not an object".to_owned());
     };
     let kind = schema.entry("type").or_insert_with(|| json!("object"));
     if *kind != json!("object") {
-        return Err("its arguments are not an object".to_owned());
+        return Err("the arguments are not an object".to_owned());
     }
     schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     Ok(bytes)
@@ -236,11 +235,14 @@ fn prepare(tool: &mut ListedTool) -> Result<usize, String> {
 
 fn check_schema(schema: &Value) -> Result<usize, String> {
     if let Some(reference) = foreign_reference(schema, 0)? {
-        return Err(format!("its schema refers to `{}`", text::line(reference)));
+        return Err(format!(
+            "the schema refers to `{}`, outside the schema",
+            text::line(reference)
+        ));
     }
     let bytes = serde_json::to_string(schema).map_or(usize::MAX, |text| text.len());
     if bytes > MAX_SCHEMA {
-        return Err(format!("its schema is larger than {} KiB", MAX_SCHEMA >> 10));
+        return Err(format!("the schema is larger than {} KiB", MAX_SCHEMA >> 10));
     }
     Ok(bytes)
 }
@@ -248,7 +250,7 @@ fn check_schema(schema: &Value) -> Result<usize, String> {
 /// Finds a reference that leads out of the schema: to a file or into a network.
 fn foreign_reference(value: &Value, depth: usize) -> Result<Option<&str>, String> {
     if depth > 64 {
-        return Err("its schema is nested too deeply".to_owned());
+        return Err("the schema is nested too deeply".to_owned());
     }
     match value {
         Value::Object(map) => {

@@ -20,7 +20,7 @@ use crate::connection::Connection;
 use crate::error::McpError;
 use crate::request::Limits;
 
-/// Reports changes of a resource until it is dropped.
+/// Reports changes to a resource until it is dropped.
 #[must_use]
 pub struct ResourceWatch {
     uri: String,
@@ -84,7 +84,7 @@ impl McpClient {
     ///
     /// # Errors
     ///
-    /// Returns an error if the server cannot be started, does not answer, or reports no changes of the resource.
+    /// Returns an error if the server cannot be started, does not answer, or reports no changes to the resource.
     #[expect(deprecated, reason = "earlier revisions of the protocol subscribe by a request")]
     pub async fn watch_resource(&self, uri: &str) -> Result<ResourceWatch, Arc<McpError>> {
         let cancel = CancellationToken::new();
@@ -121,7 +121,11 @@ impl McpClient {
             Ok(Err(error)) => {
                 return Err(Arc::new(connection.requests.error("subscriptions/listen", &error)));
             }
-            Err(_) => return Err(failed("no answer to `subscriptions/listen`".to_owned())),
+            Err(_) => {
+                return Err(failed(
+                    "the server did not respond to `subscriptions/listen`".to_owned(),
+                ));
+            }
         };
         let is_watched = subscription.acknowledged().resource_subscriptions.as_ref();
         if !is_watched.is_some_and(|it| it.iter().any(|it| it == uri)) {

@@ -290,10 +290,10 @@ async fn an_address_with_bad_answers_has_an_error() {
         ("redirect_loop", "the redirect was not followed: too many redirects"),
         ("401", "requires a login; run `loopwright mcp login bad`"),
         ("401_loop", "requires a login; run `loopwright mcp login bad`"),
-        ("403", "answered with status 403 Forbidden"),
-        ("404", "answered with status 404 Not Found"),
-        ("429", "answered with status 429"),
-        ("500", "answered with status 500"),
+        ("403", "responded with status 403 Forbidden"),
+        ("404", "responded with status 404 Not Found"),
+        ("429", "responded with status 429"),
+        ("500", "responded with status 500"),
         ("html", "the response has the content type `text/html`"),
         ("no_type", "the response has no content type"),
         ("broken_json", "could not parse JSON response"),
@@ -319,7 +319,7 @@ async fn announcements_and_trailers_without_end_or_pause_reach_the_time_limits()
         assert_eq!(failures(&[(mode, expected)], false).await, Vec::<String>::new());
     }
     for (mode, expected) in [
-        ("call_endless_continue", "did not answer `tools/call` within 2 s"),
+        ("call_endless_continue", "did not respond to `tools/call` within 2 s"),
         ("call_endless_trailers", ""),
     ] {
         assert_eq!(failures(&[(mode, expected)], true).await, Vec::<String>::new());
@@ -330,21 +330,21 @@ async fn announcements_and_trailers_without_end_or_pause_reach_the_time_limits()
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_answers_to_calls_are_errors() {
     let cases = [
-        ("call_silent", "did not answer `tools/call` within 2 s"),
+        ("call_silent", "did not respond to `tools/call` within 2 s"),
         ("call_closes", "the request failed"),
         ("call_redirect_elsewhere", "the server redirects to another server"),
         ("call_401", "requires a login"),
-        ("call_404", "answered with status 404"),
-        ("call_500", "answered with status 500"),
+        ("call_404", "responded with status 404"),
+        ("call_500", "responded with status 500"),
         ("call_html", "the response has the content type `text/html`"),
         ("call_broken_json", "could not parse JSON response"),
         ("call_half", "the response was cut off"),
-        ("call_silent_stream", "did not answer `tools/call` within 2 s"),
+        ("call_silent_stream", "did not respond to `tools/call` within 2 s"),
         ("call_ended_stream", "the server closed the connection"),
         ("call_half_character", "no error: {\"content\":[{\"text\":\"\u{fffd}!\""),
         ("call_resumption_loop", "the server closed the connection"),
-        ("call_endless_comments", "did not answer `tools/call` within 2 s"),
-        ("call_endless_events", "did not answer `tools/call` within 2 s"),
+        ("call_endless_comments", "did not respond to `tools/call` within 2 s"),
+        ("call_endless_events", "did not respond to `tools/call` within 2 s"),
     ];
     assert_eq!(failures(&cases, true).await, Vec::<String>::new());
 }
@@ -353,13 +353,13 @@ async fn bad_answers_to_calls_are_errors() {
 async fn a_flood_fills_no_memory() {
     let cases = [
         ("endless_json", "exceeded the maximum size of 16777216 bytes"),
-        ("endless_error", "answered with status 500"),
+        ("endless_error", "responded with status 500"),
         ("endless_line", "did not finish starting"),
     ];
     assert_eq!(failures(&cases, false).await, Vec::<String>::new());
     let calls = [
         ("call_endless_json", "exceeded the maximum size of 16777216 bytes"),
-        ("call_endless_error", "answered with status 500"),
+        ("call_endless_error", "responded with status 500"),
         ("call_endless_line", "MCP server `bad`"),
     ];
     assert_eq!(failures(&calls, true).await, Vec::<String>::new());

@@ -67,7 +67,7 @@ async fn a_server_that_hangs_is_given_up() {
         ("hang_at_start", "no response within 5 s"),
         ("hang_at_discover", "no response within 5 s"),
         ("hang_at_initialize", "no response within 5 s"),
-        ("hang_at_list", "did not answer `tools/list` within 5 s"),
+        ("hang_at_list", "did not respond to `tools/list` within 5 s"),
         ("half_message_and_hang", "no response within 5 s"),
         ("invalid_json", "no response within 5 s"),
     ])
@@ -154,7 +154,7 @@ async fn odd_lists_of_tools_are_bounded_and_bad_tools_left_out() {
         ("same_page", 2, "repeats a page"),
         ("endless_pages", 200, "more than 200 pages"),
         ("many_tools", 2_000, "more than 2000 tools"),
-        ("no_names", 1, "it has no name"),
+        ("no_names", 1, "the tool has no name"),
         ("large_schema", 1, "larger than 128 KiB"),
         ("recursive_schema", 1, ""),
         ("file_reference", 1, "refers to `file:///etc/passwd`"),
@@ -185,11 +185,11 @@ async fn bad_answers_to_calls_are_errors_for_the_model() {
     let world = &world;
     let cases = [
         ("exit_at_call", "exited with status 8; last output: crash"),
-        ("hang_at_call", "did not answer `tools/call` within 2 s"),
-        ("silent_at_call", "did not answer `tools/call` within 2 s"),
-        ("wrong_id_at_call", "did not answer `tools/call` within 2 s"),
-        ("call_half", "did not answer `tools/call` within 2 s"),
-        ("endless_progress", "did not answer `tools/call` within 4 s"),
+        ("hang_at_call", "did not respond to `tools/call` within 2 s"),
+        ("silent_at_call", "did not respond to `tools/call` within 2 s"),
+        ("wrong_id_at_call", "did not respond to `tools/call` within 2 s"),
+        ("call_half", "did not respond to `tools/call` within 2 s"),
+        ("endless_progress", "did not respond to `tools/call` within 4 s"),
         ("call_error", "refused `tools/call`: bad\\u{1b}[1m arguments"),
         ("call_text", "violates the protocol"),
         ("call_wrong_content", "violates the protocol"),
@@ -208,7 +208,7 @@ async fn bad_answers_to_calls_are_errors_for_the_model() {
         ("asks_forever", "more than 1000 requests without waiting for responses"),
         ("asks_again_forever", "more than 1000 requests without waiting for responses"),
         ("unreadable_asks_forever", "sends requests but does not read the responses"),
-        ("asks_one_by_one_forever", "did not answer `tools/call` within 4 s"),
+        ("asks_one_by_one_forever", "did not respond to `tools/call` within 4 s"),
         ("call_half_character", "\u{fffd} \u{e4}"),
         ("call_invalid_utf8", "a\u{fffd}"),
         ("call_large_number", "violates the protocol"),
@@ -238,7 +238,7 @@ async fn a_server_that_hung_in_a_call_is_started_again_for_the_next_one() {
     let client = hasty(&world, "hang_at_call");
     for starts in 1..=2 {
         let error = client.call_tool("echo", Map::new()).await.unwrap_err().to_string();
-        assert!(error.contains("did not answer"), "{error}");
+        assert!(error.contains("did not respond to"), "{error}");
         assert_eq!(client.status().starts, starts);
         assert_eq!(client.status().health, ServerHealth::Idle);
     }

@@ -232,7 +232,7 @@ async fn a_socket_that_no_server_serves_has_a_clear_error() {
     drop(UnixListener::bind(&closed).unwrap());
     for (address, expected) in [
         ("unix:/does/not/exist".to_owned(), "the socket does not exist; start the server first"),
-        (format!("unix:{}", closed.display()), "no server listens on the socket"),
+        (format!("unix:{}", closed.display()), "no server is listening on the socket"),
         ("unix:relative".to_owned(), "must be `unix:/path/to/socket`"),
     ] {
         let error = at_socket(&world, &address).connect().await.unwrap_err().to_string();

@@ -78,8 +78,7 @@ async fn a_confined_server_reaches_the_hosts_of_its_configuration_and_no_others(
     assert!(refused.starts_with("Error: HTTP/1.1 403") && !refused.contains("LEAKED"), "{refused}");
     let refused = fetch(format!("http://other.test:{other}/")).await;
     assert!(refused.starts_with("Error: HTTP/1.1 403") && !refused.contains("LEAKED"), "{refused}");
-    let note =
-        "[the sandbox of the server refused other.test; the user can allow hosts in its `network`]";
+    let note = "[the server's sandbox refused other.test; the user can allow hosts with the server's `network` key]";
     assert!(refused.ends_with(note), "{refused}");
     assert!(
         client

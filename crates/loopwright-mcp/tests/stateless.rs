@@ -63,10 +63,7 @@ async fn a_request_for_the_model_that_is_not_allowed_fails_the_call() {
     let wrong = told(&world.client("stateless_asks_model_wrongly"), OnQuestion::Wait).await;
     assert!(wrong.contains("sent an invalid model request: there are no messages"), "{wrong}");
     let by_hand = client.call_tool("echo", Map::new()).await.unwrap_err().to_string();
-    assert!(
-        by_hand.contains("models are available only during tool calls of an agent"),
-        "{by_hand}"
-    );
+    assert!(by_hand.contains("models are available only while an agent calls a tool"), "{by_hand}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -134,7 +131,7 @@ async fn a_task_that_fails_or_takes_too_long_is_an_error_and_is_cancelled() {
         World::server("stateless_endless_task").with_max_call_time(Duration::from_millis(300));
     let endless = McpClient::new(server, world.host());
     let error = endless.call_tool("echo", Map::new()).await.unwrap_err().to_string();
-    assert!(error.contains("did not answer `tools/call` within 0.3 s"), "{error}");
+    assert!(error.contains("did not respond to `tools/call` within 0.3 s"), "{error}");
     while endless.log().to_lines().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -16,13 +16,13 @@ pub struct Picture {
 #[non_exhaustive]
 pub enum PictureError {
     /// The bytes are those of something else.
-    #[error("it is not a PNG, JPEG, GIF or WebP image")]
+    #[error("the data is not a PNG, JPEG, GIF or WebP image")]
     Other,
     /// The end of the picture is missing.
-    #[error("it is truncated: the end of the {0} image is missing")]
+    #[error("the {0} image is truncated: its end is missing")]
     Truncated(PictureFormat),
     /// The picture contradicts its format.
-    #[error("it is damaged: the header of the {0} image is invalid")]
+    #[error("the {0} image is damaged: its header is invalid")]
     Damaged(PictureFormat),
 }
 

@@ -184,7 +184,7 @@ impl Providers {
         if !local.is_empty() {
             ways.push(format!("start a server on this machine ({})", local.join(", ")));
         }
-        ways.push("select one as `provider/model`".to_owned());
+        ways.push("select a model as `provider/model`".to_owned());
         format!("no model is available: {}", ways.join("; or "))
     }
 }

@@ -86,7 +86,7 @@ impl<'a> Frame<'a> {
             return Ok(None);
         };
         if crc32fast::hash(&bytes[..PRELUDE - CHECKSUM]) != checksum {
-            return Err("the checksum of the length of an event does not match");
+            return Err("the length checksum of an event does not match");
         }
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let headers = usize::try_from(headers).unwrap_or(usize::MAX);

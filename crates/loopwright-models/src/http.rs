@@ -349,7 +349,7 @@ async fn within<T>(
 ) -> Result<T, HttpError> {
     tokio::time::timeout(time, future).await.map_err(|_| HttpError {
         kind: ModelErrorKind::Timeout,
-        message: format!("no data for {} seconds", time.as_secs_f64()),
+        message: format!("no data arrived for {} seconds", time.as_secs_f64()),
         source: None,
         is_unsent: false,
     })

@@ -302,9 +302,9 @@ impl Providers {
                 address::fill(base_url, &*self.keys).map_err(missing)
             }
             (None, None, Some(BaseUrlVar { variable, .. })) => {
-                Err(unknown(format!("set {variable} or its `base_url`")))
+                Err(unknown(format!("set {variable} or the provider's `base_url`")))
             }
-            (None, None, None) => Err(unknown("set its `base_url`".to_owned())),
+            (None, None, None) => Err(unknown("set the provider's `base_url`".to_owned())),
         };
         if self.wires.contains_key(name) {
             return address;

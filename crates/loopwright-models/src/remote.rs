@@ -565,7 +565,7 @@ fn header(
     context: &ErrorContext,
 ) -> Result<(HeaderName, HeaderValue), ModelError> {
     let invalid = || {
-        let message = format!("`{name}` or its value is not a valid header");
+        let message = format!("header `{name}` has an invalid name or value");
         context.error(ModelErrorKind::InvalidRequest, message)
     };
     let header = HeaderName::try_from(name).map_err(|_| invalid())?;

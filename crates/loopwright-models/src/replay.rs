@@ -218,11 +218,11 @@ fn difference(place: &str, recorded: &Value, asked: &Value) -> String {
                 match asked.get(name) {
                     Some(asked) if asked == recorded => {}
                     Some(asked) => return difference(&format!("{place}.{name}"), recorded, asked),
-                    None => return format!("has `{place}.{name}`, which this one lacks"),
+                    None => return format!("has `{place}.{name}`, which this request lacks"),
                 }
             }
             let more = asked.keys().find(|name| !recorded.contains_key(*name));
-            format!("lacks `{place}.{}`, which this one has", more.map_or("", String::as_str))
+            format!("lacks `{place}.{}`, which this request has", more.map_or("", String::as_str))
         }
         (Value::Array(recorded), Value::Array(asked)) => {
             let mut both = recorded.iter().zip(asked).enumerate();
@@ -231,14 +231,14 @@ fn difference(place: &str, recorded: &Value, asked: &Value) -> String {
                     difference(&format!("{place}[{index}]"), recorded, asked)
                 }
                 None => format!(
-                    "has {} items in `{place}`; this one has {}",
+                    "has {} items in `{place}`; this request has {}",
                     recorded.len(),
                     asked.len()
                 ),
             }
         }
         (recorded, asked) => format!(
-            "has {} at `{place}`; this one has {}",
+            "has {} at `{place}`; this request has {}",
             excerpt(recorded, asked),
             excerpt(asked, recorded)
         ),

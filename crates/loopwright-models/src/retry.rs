@@ -107,7 +107,7 @@ impl Attempts<'_> {
             return Err(error);
         }
         let (attempt, kind, status) = (self.made, error.kind, error.status);
-        tracing::warn!(target: "loopwright::model", attempt, ?kind, status, ?delay, "model call is retried");
+        tracing::warn!(target: "loopwright::model", attempt, ?kind, status, ?delay, "model call will be retried");
         self.clock.sleep(delay).await;
         Ok(())
     }

@@ -115,7 +115,7 @@ async fn a_request_that_was_not_recorded_is_an_error_that_says_how_it_differs() 
     let expect = ReplayMiss {
         asked: "POST /v1/chat/completions".to_owned(),
         closest: Some(2),
-        difference: "has \"first\" at `body.messages[0].content`; this one has \"other\""
+        difference: "has \"first\" at `body.messages[0].content`; this request has \"other\""
             .to_owned(),
     };
     assert_eq!(miss(&ask(&http, NOWHERE, "other").await.unwrap_err()), &expect);

@@ -181,7 +181,7 @@ async fn nothing_to_choose_is_an_error_that_says_what_to_do() {
     assert_eq!(
         message,
         "no model is available: load a model into empty, which is running without one; or set \
-         CLOUD_KEY; or start a server on this machine (empty); or select one as `provider/model`"
+         CLOUD_KEY; or start a server on this machine (empty); or select a model as `provider/model`"
     );
 }
 
@@ -200,7 +200,10 @@ fn addresses_are_read_from_the_variables_that_others_know() {
     assert!(at("OLLAMA_HOST", "0.0.0.0", "ollama/m").is_ok());
     let (kind, message) = failure(at("OTHER", "x", "azure/mine"));
     assert_eq!(kind, ModelErrorKind::NoModel);
-    assert!(message.contains("set AZURE_OPENAI_BASE_URL or its `base_url`"), "{message}");
+    assert!(
+        message.contains("set AZURE_OPENAI_BASE_URL or the provider's `base_url`"),
+        "{message}"
+    );
 }
 
 /// A provider that is served here, and listed by its own interface.

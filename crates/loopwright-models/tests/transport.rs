@@ -304,7 +304,7 @@ async fn a_server_that_only_announces_an_answer_is_given_up() {
     .map(ToString::to_string)
     .collect();
     let told = format!("{error} {causes:?}");
-    assert!(told.contains("it sends too many interim responses"), "{told}");
+    assert!(told.contains("the server sends too many interim responses"), "{told}");
 }
 
 /// Serves one connection with what is written to it without end; says when the other side has closed it.

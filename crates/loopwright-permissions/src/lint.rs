@@ -156,7 +156,7 @@ fn misleading(inner: &Inner, compiled: &Compiled) -> Option<Found> {
         Matcher::Domain { pattern, .. } => domain(inner, compiled, pattern, is_allowing),
         Matcher::Every if is_allowing => Some(Found::new(
             LintKind::Broad,
-            "the rule allows every call; use the mode `unconfined`",
+            "the rule allows every call; use the mode `unconfined` instead",
         )),
         Matcher::Mcp { server, .. } if server.contains('*') && is_allowing => {
             Some(Found::new(LintKind::Broad, "the rule allows tools of every server"))
@@ -173,15 +173,16 @@ fn domain(
     is_allowing: bool,
 ) -> Option<Found> {
     match pattern {
-        DomainPattern::Below(name) if is_allowing && !name.contains('.') => {
-            Some(Found::new(LintKind::Broad, format!("the rule allows every host below `{name}`")))
-        }
+        DomainPattern::Below(name) if is_allowing && !name.contains('.') => Some(Found::new(
+            LintKind::Broad,
+            format!("the rule allows every subdomain of `{name}`"),
+        )),
         DomainPattern::Host(name)
             if !name.contains('.') && name != "localhost" && !name.starts_with('[') =>
         {
             Some(Found::new(
                 LintKind::Dead,
-                format!("`{name}` is not a full host name; write it with its domain"),
+                format!("`{name}` is not a full host name; add the domain"),
             ))
         }
         DomainPattern::Host(name) if !is_allowing && !is_address(name) => {
@@ -193,7 +194,7 @@ fn domain(
             (!is_covered).then(|| {
                 Found::new(
                     LintKind::Loose,
-                    format!("hosts below `{name}` are not matched; add `domain:*.{name}`"),
+                    format!("subdomains of `{name}` are not matched; add `domain:*.{name}`"),
                 )
             })
         }

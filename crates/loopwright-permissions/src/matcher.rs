@@ -129,7 +129,7 @@ pub(crate) fn compile(parsed: Parsed<'_>, bases: Bases<'_>) -> (Matcher, Option<
             match DomainPattern::new(domain) {
                 Some(pattern) => (Matcher::Domain { is_network, pattern }, None),
                 None => malformed(format!(
-                    "`{domain}` is not a host; write a name such as `example.com` or \
+                    "`{domain}` is not a host name; write a name such as `example.com` or \
                         `*.example.com`"
                 )),
             }

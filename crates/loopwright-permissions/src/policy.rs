@@ -336,9 +336,9 @@ impl Inner {
         }
         let named: Vec<String> = rules.iter().map(|it| format!("`{it}`")).collect();
         let problem =
-            format!("an entry is one rule; write {} as separate entries", named.join(", "));
+            format!("an entry must be one rule; write {} as separate entries", named.join(", "));
         let is_strict = rule.decision != Decision::Allow;
-        let effect = if is_strict { "each of them applies" } else { "it matches nothing" };
+        let effect = if is_strict { "each rule applies" } else { "the rule matches nothing" };
         self.warn(source, line, format!("rule `{}`: {problem}; {effect}", rule.text));
         let problem = Some(Trouble::Malformed(problem));
         if !is_strict {
@@ -373,7 +373,7 @@ impl Inner {
         let Some(problem) = &compiled.problem else { return };
         let rule = &compiled.rule;
         let effect = match (&compiled.matcher, rule.decision) {
-            (Matcher::Never, _) => "it matches nothing".to_owned(),
+            (Matcher::Never, _) => "the rule matches nothing".to_owned(),
             (Matcher::Every, decision) => format!("the rule applies `{decision}` to every call"),
             (_, decision) => format!("the rule applies `{decision}` to every call of the tool"),
         };

@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
             if let Some(decision) = restricting(key) {
                 self.source.warn(
                     line,
-                    format!("`{key}` is read as `permissions.{decision}`, where it belongs"),
+                    format!("`{key}` is read as `permissions.{decision}`; move the key there"),
                 );
                 self.rules(decision, value);
                 continue;
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
                 let text = value.get();
                 self.source.warn(
                     line,
-                    format!("unknown mode {text}; the mode is at least as strict as `ask`"),
+                    format!("unknown mode {text}; a mode at least as strict as `ask` applies"),
                 );
                 self.source.mode = Some((Mode::Ask, line));
                 self.source.mode_only_tightens = true;

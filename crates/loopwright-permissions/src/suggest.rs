@@ -18,7 +18,7 @@ use crate::tools::ToolKind;
 pub struct SuggestedRule {
     /// The text of the rule. It matches this call, and only other calls with the same effect.
     pub rule: String,
-    /// The text of a rule that also matches calls with other arguments, for commands that only build, test or show.
+    /// The text of a rule that also matches calls with different arguments, for commands that only build, test or show.
     pub wider: Option<String>,
 }
 

@@ -101,7 +101,7 @@ fn an_unknown_mode_only_tightens() {
     let text = "{\n\"permissions\": {\n\"defaultMode\": \"turbo\"}}";
     let (policy, warnings) = read(text);
     assert_eq!(policy.mode(), Mode::Ask);
-    assert_eq!(warnings, ["3: unknown mode \"turbo\"; the mode is at least as strict as `ask`"]);
+    assert_eq!(warnings, ["3: unknown mode \"turbo\"; a mode at least as strict as `ask` applies"]);
     let mode = |mode| Policy::builder(PROJECT).mode(mode).source(source(text)).build().mode();
     assert_eq!(mode(Mode::Unconfined), Mode::Ask);
     assert_eq!(mode(Mode::Plan), Mode::Plan);
@@ -205,7 +205,7 @@ fn values_of_the_wrong_type_are_read_in_the_stricter_way() {
     check(
         r#"{ "defaultMode": 1 }"#,
         &[],
-        "1: unknown mode 1; the mode is at least as strict as `ask`",
+        "1: unknown mode 1; a mode at least as strict as `ask` applies",
     );
 }
 
@@ -231,7 +231,7 @@ fn a_deny_entry_that_is_no_rule_denies_every_tool_that_it_names() {
     let name = "the name of the tool is missing or contains characters other than letters, digits, `_`, `-`, `.`, `:` and `*`";
     let list = |entry: &str, named: &str| {
         format!(
-            "2: rule `{entry}`: an entry is one rule; write {named} as separate entries; each of them applies"
+            "2: rule `{entry}`: an entry must be one rule; write {named} as separate entries; each rule applies"
         )
     };
     let malformed = |entry: &str, problem: &str, effect: &str| {
@@ -291,7 +291,7 @@ fn an_allow_entry_that_is_no_rule_allows_nothing() {
         assert_eq!(decide(&policy, "edit_file", &json!({ "path": "b" })), Decision::Ask, "{entry}");
         let told = format!("1: rule `{entry}`: ");
         assert!(
-            matches!(&warnings[..], [it] if it.starts_with(&told) && it.ends_with("; it matches nothing")),
+            matches!(&warnings[..], [it] if it.starts_with(&told) && it.ends_with("; the rule matches nothing")),
             "{warnings:?}"
         );
     }
@@ -349,8 +349,8 @@ fn write_with_a_path_never_matches() {
     assert_eq!(
         warnings,
         [
-            "1: rule `MultiEdit(x)`: `MultiEdit(path)` never matches; write `Edit(x)`, which covers all tools that write; it matches nothing",
-            "1: rule `Write(src/**)`: `Write(path)` never matches; write `Edit(src/**)`, which covers all tools that write; it matches nothing",
+            "1: rule `MultiEdit(x)`: `MultiEdit(path)` never matches; write `Edit(x)`, which covers all tools that write; the rule matches nothing",
+            "1: rule `Write(src/**)`: `Write(path)` never matches; write `Edit(src/**)`, which covers all tools that write; the rule matches nothing",
         ]
         .map(ToOwned::to_owned)
         .into_iter()
@@ -426,7 +426,7 @@ fn deny_and_ask_lists_count_in_any_case_and_outside_of_the_permissions() {
     );
     assert_eq!(rules(&policy), ["1 deny Bash(rm *)", "2 deny Read(./.env)", "3 ask Edit"]);
     let expect = [
-        "1: `deny` is read as `permissions.deny`, where it belongs",
+        "1: `deny` is read as `permissions.deny`; move the key there",
         "2: `permissions.Deny` is read as `deny`",
         "3: `permissions.ASK` is read as `ask`",
     ];

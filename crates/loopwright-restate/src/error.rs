@@ -11,7 +11,7 @@ pub enum RestateError {
     #[error("`{0}` is not the address of Restate; write a URL such as `http://127.0.0.1:8080`")]
     Url(String),
     /// Restate did not respond.
-    #[error("Restate at {url} did not respond; check its address, and that it is running")]
+    #[error("Restate at {url} did not respond; check the address, and that Restate is running")]
     Unreachable {
         /// The address.
         url: String,

@@ -141,7 +141,7 @@ impl RestateScheduler {
             "Restate does not deliver jobs by label; omit labels, or use a Restate service for \
             each kind of worker"
         } else if priority != 0 {
-            "Restate does not order jobs by priority; omit it, or use the queue of the database"
+            "Restate does not order jobs by priority; omit the priority, or use the database queue"
         } else {
             return Ok(self.label.clone());
         };

@@ -111,11 +111,11 @@ impl Turns {
         let manifest = json!({
             "name": self.service.as_str(),
             "ty": "VIRTUAL_OBJECT",
-            "documentation": "Sessions of Loopwright: the key is the ID of a session.",
+            "documentation": "Loopwright sessions; the key is the session ID.",
             "handlers": [{
                 "name": HANDLER,
                 "ty": "EXCLUSIVE",
-                "documentation": "Runs a job of the session. Its record is in the session store.",
+                "documentation": "Runs a job of the session. The job record is in the session store.",
                 "input": payload,
             }],
             "inactivityTimeout": millis(INACTIVE),
@@ -166,7 +166,7 @@ impl Turns {
             let step = ctx.run(|| self.attempt(&session, &job)).name("turn").await;
             let waited = match step {
                 Ok(Json(Step::Ended(JobStatus::Failed))) => {
-                    let text = format!("job {job} failed; its record has the reason");
+                    let text = format!("job {job} failed; the job record contains the reason");
                     return Err(TerminalError::new_with_code(FAILED, text).into());
                 }
                 Ok(Json(Step::Ended(status))) => return Ok(Json(status)),

@@ -54,7 +54,7 @@ impl BackendSandbox {
     fn no_domains(&self) -> Unavailable {
         Unavailable {
             driver: self.backend,
-            reason: "it cannot restrict a command to hosts granted by name".to_owned(),
+            reason: "the backend cannot restrict a command to hosts granted by name".to_owned(),
             remedy: "use the backend `namespaces` or `bubblewrap`".to_owned(),
         }
     }

@@ -27,8 +27,9 @@ pub(crate) async fn probe(driver: &BackendSandbox) -> Result<Guarantees, Unavail
     if matches!(driver.backend(), Backend::Docker | Backend::Podman) {
         return probe_daemon(driver).await;
     }
-    let folder = Canary::new()
-        .map_err(|error| driver.unavailable(format!("no folder for a trial command: {error}")))?;
+    let folder = Canary::new().map_err(|error| {
+        driver.unavailable(format!("no folder could be created for a trial command: {error}"))
+    })?;
     let policy = SandboxPolicy::in_dir(folder.0.join("work"))
         .with_env("AGENT", std::process::id().to_string())
         .with_timeout(Duration::from_secs(10));
@@ -65,7 +66,7 @@ async fn probe_daemon(driver: &BackendSandbox) -> Result<Guarantees, Unavailable
             Err(driver.unavailable(said))
         }
         Ok(Err(error)) => Err(driver.unavailable(error.to_string())),
-        Err(_) => Err(driver.unavailable("its daemon does not respond")),
+        Err(_) => Err(driver.unavailable("the container daemon does not respond")),
     }
 }
 

@@ -310,7 +310,8 @@ impl Screen {
 
     /// Judges a link that replaces a folder on the way to a protected path, which would then be another one.
     fn leads_past(&self, path: &Path, what: EntryKind) -> Option<Reason> {
-        const PAST: Reason = Reason("is a link that replaces a folder with a protected path");
+        const PAST: Reason =
+            Reason("is a link that replaces a folder on the way to a protected path");
         if what != EntryKind::Link {
             return None;
         }

@@ -70,7 +70,7 @@ async fn a_protected_link_is_refused_because_it_cannot_be_kept() {
     let error = world.try_run(&sh("echo ran > f"), &world.policy()).await.unwrap_err();
     let SandboxError::Policy(reason) = error else { panic!("{error}") };
     let expect =
-        format!(".claude is a symbolic link to {}, which", world.outside("shared").display());
+        format!(".claude is a symbolic link to {}; a command", world.outside("shared").display());
     assert!(reason.contains(&expect), "{reason}");
     assert!(!world.path("f").exists());
 }
@@ -151,7 +151,7 @@ async fn a_protected_path_that_leads_out_is_refused() {
     let error = world.try_run(&sh(":"), &world.policy().protect("../x")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the command was not run: ../x is not a path inside a folder; a relative path that is hidden or protected must name something in the folder, without `.` and `..`"
+        "the command was not run: ../x is not a path inside a folder; a hidden or protected relative path must name something in the folder, without `.` and `..`"
     );
 }
 

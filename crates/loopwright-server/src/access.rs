@@ -159,7 +159,7 @@ impl Access {
         let Some(principal) = one(headers, name)? else { return Ok(None) };
         // The local user does not come through a proxy.
         if principal.is_empty() || principal.len() > 128 || principal == "local" {
-            return Err(Problem::unauthorized("the proxy names no valid principal"));
+            return Err(Problem::unauthorized("the proxy did not send a valid principal"));
         }
         Ok(Some(Principal::new(principal, *role)))
     }

@@ -95,7 +95,7 @@ pub trait ServedAgents: Send + Sync {
         _session: AgentSession,
         _rules: &KeptRules,
     ) -> Result<AgentSession, BoxError> {
-        Err(BoxError::from("this server keeps no rules"))
+        Err(BoxError::from("this server does not store permission rules"))
     }
 
     /// Keeps rules that hold [always](RuleScope::Always), after the decision about a call of a session was recorded.

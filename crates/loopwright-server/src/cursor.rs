@@ -19,7 +19,7 @@ pub struct LastEventId(pub u64);
 
 /// The error of an invalid event number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an event ID; send the last ID received, or none")]
+#[error("`{0}` is not an event ID; send the ID of the last event received, or no ID")]
 pub struct InvalidCursor(String);
 
 #[derive(Default, Deserialize)]

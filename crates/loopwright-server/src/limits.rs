@@ -188,13 +188,13 @@ impl Limiter {
         let today = ledger(store)?.spent_today(Some(&tag), now).await?;
         let cost = Cost::from_picodollars(today.picodollars);
         let used = if limits.tokens_per_day.is_some_and(|it| today.tokens >= it.get()) {
-            "tokens"
+            "token"
         } else if limits.cost_per_day.is_some_and(|it| cost >= it) {
             "cost"
         } else {
             return Ok(());
         };
-        let text = format!("today's limit of {used} has been reached; see `/v1/usage`");
+        let text = format!("today's {used} limit has been reached; see `/v1/usage`");
         Err(Problem::too_many_requests(text).with_retry_after(seconds(today.left)))
     }
 
@@ -227,7 +227,7 @@ impl Limiter {
         if ledger(store)?.open_jobs(Some(&tag)).await? < u64::from(max.get()) {
             return Ok(Admission { _turn: Some(turn) });
         }
-        let text = format!("{max} runs are queued or running; wait until one has ended");
+        let text = format!("{max} runs are queued or running; wait until a run has ended");
         Err(Problem::too_many_requests(text).with_retry_after(RUNS_RETRY))
     }
 }

@@ -57,7 +57,7 @@ pub struct OidcIssuer {
 pub enum InvalidIssuer {
     /// The issuer is not an address with TLS.
     #[error(
-        "the issuer `{0}` is invalid; name an https address, or an http address of this machine"
+        "the issuer `{0}` is invalid; set an https address, or an http address on this machine"
     )]
     Url(String),
     /// The audience is empty.
@@ -140,7 +140,7 @@ impl OidcIssuer {
         now: Timestamp,
     ) -> Result<Principal, Refused> {
         if token.len() > MAX_TOKEN {
-            return Err(InvalidToken("it is too long").into());
+            return Err(InvalidToken("the text is too long").into());
         }
         let jwt = Jwt::parse(token)?;
         let keys = self.keys.of(jwt.key_id(), now).await.map_err(Refused::Unavailable)?;
@@ -151,7 +151,7 @@ impl OidcIssuer {
 
     fn check(&self, claims: &Value, now: Timestamp) -> Result<(), InvalidToken> {
         if claims["iss"] != self.issuer.as_str() {
-            return Err(InvalidToken("it is from another issuer"));
+            return Err(InvalidToken("the issuer does not match"));
         }
         let is_for = |it: &Value| *it == self.audience.as_str();
         let is_audience = match &claims["aud"] {
@@ -159,20 +159,20 @@ impl OidcIssuer {
             one => is_for(one),
         };
         if !is_audience {
-            return Err(InvalidToken("it is for another audience"));
+            return Err(InvalidToken("the audience does not match"));
         }
         let now = Duration::from_millis(now.millis()).as_secs_f64();
         let skew = self.clock_skew.as_secs_f64();
         match claims["exp"].as_f64() {
             Some(ends) if now < ends + skew => {}
             Some(_) => return Err(InvalidToken("it has expired")),
-            None => return Err(InvalidToken("it has no expiry")),
+            None => return Err(InvalidToken("the expiry time is missing")),
         }
         for name in ["nbf", "iat"] {
             match &claims[name] {
                 Value::Null => {}
                 begins if begins.as_f64().is_some_and(|it| it <= now + skew) => {}
-                _ => return Err(InvalidToken("it is not valid yet")),
+                _ => return Err(InvalidToken("the validity period has not started")),
             }
         }
         Ok(())
@@ -182,7 +182,7 @@ impl OidcIssuer {
         let name = claims[self.principal_claim.as_str()].as_str().unwrap_or_default();
         // The local user does not come from an issuer.
         if name.is_empty() || name.len() > MAX_NAME || name == "local" {
-            return Err(InvalidToken("it names no valid principal").into());
+            return Err(InvalidToken("the principal is missing or invalid").into());
         }
         let claim = self.role_claim.as_deref().map_or(&Value::Null, |it| &claims[it]);
         let values = match claim {
@@ -191,7 +191,7 @@ impl OidcIssuer {
         };
         let given = self.roles.iter().filter(|(value, _)| values.contains(&value.as_str()));
         let role = given.map(|(_, role)| *role).max().or(self.role);
-        let role = role.ok_or(InvalidToken("it has no role here"))?;
+        let role = role.ok_or(InvalidToken("the token grants no role on this server"))?;
         Ok(Principal::new(name, role))
     }
 }

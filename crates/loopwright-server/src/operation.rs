@@ -97,8 +97,8 @@ pub(crate) const IDEMPOTENCY_KEY: Parameter = Parameter {
 pub(crate) const IF_NONE_MATCH: Parameter = Parameter {
     name: "If-None-Match",
     place: "header",
-    about: "The `ETag` of the response that the client has. If nothing has changed, the response \
-        is 304.",
+    about: "The `ETag` of the response that the client already has. If nothing has changed, the \
+        response has status 304.",
     kind: "string",
 };
 

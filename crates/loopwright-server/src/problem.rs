@@ -146,12 +146,12 @@ impl From<StoreError> for Problem {
             }
             // What a store says of itself may name places that are no client's business.
             StoreError::Corrupt { .. } => {
-                tracing::error!(%error, "session cannot be read");
+                tracing::error!(%error, "the session cannot be read");
                 Self::internal("the session cannot be read")
             }
             StoreError::Unsupported(reason) => Self::invalid(reason.to_string()),
             StoreError::Undelivered(error) => {
-                tracing::error!(%error, "job not delivered yet");
+                tracing::error!(%error, "the job was not delivered yet");
                 Self::unavailable("the job is recorded and will run when its scheduler responds")
             }
             error => {
@@ -181,7 +181,7 @@ impl From<SessionError> for Problem {
             SessionError::Decision(error) => Self::invalid(error.to_string()),
             SessionError::Status(error) => Self::conflict(error.to_string()),
             error => {
-                tracing::error!(%error, "operation on a session failed");
+                tracing::error!(%error, "an operation on a session failed");
                 Self::internal("the operation failed; see the server log")
             }
         }

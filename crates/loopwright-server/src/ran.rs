@@ -32,7 +32,7 @@ impl RanWith {
     /// Returns what happened to the arguments, as a sentence.
     pub(crate) fn explanation(&self) -> &'static str {
         if self.is_edited {
-            "A user edited these arguments in the approval."
+            "A user edited these arguments when approving the call."
         } else {
             "A hook changed these arguments."
         }

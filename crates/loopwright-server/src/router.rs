@@ -72,7 +72,7 @@ impl Server {
         routed
             .fallback(async || Problem::not_found("unknown path"))
             .method_not_allowed_fallback(async || {
-                Problem::method_not_allowed("this path does not support the method")
+                Problem::method_not_allowed("the path does not support this method")
             })
             .layer(DefaultBodyLimit::max(self.max_body()))
             .layer(from_fn_with_state(server, checked))

@@ -56,7 +56,7 @@ fn json_response(status: StatusCode, body: Vec<u8>) -> Response {
 
 fn encoded<T: Serialize>(value: &T) -> Result<Vec<u8>, Problem> {
     serde_json::to_vec(value).map_err(|error| {
-        tracing::error!(%error, "response cannot be encoded");
+        tracing::error!(%error, "the response cannot be encoded");
         Problem::internal("the response cannot be encoded")
     })
 }

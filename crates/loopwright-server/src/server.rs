@@ -247,8 +247,8 @@ impl Server {
 }
 
 fn unbuilt(session: &SessionHeader, error: &(dyn std::error::Error + Send + Sync)) -> Problem {
-    tracing::error!(%error, session = %session.id, "agent cannot be built");
-    Problem::conflict("the agent of the session cannot be built here")
+    tracing::error!(%error, session = %session.id, "the agent cannot be built");
+    Problem::conflict("the session's agent cannot be built on this server")
 }
 
 /// Builds no agent: for actions that need none.

@@ -133,7 +133,7 @@ pub struct PendingView {
     /// Its address, such as `0` or, for a call of a sub-agent, `0.2`.
     pub call: String,
     /// The address with a tag of what is shown here, such as `0@9f86d081884c7d65`. A decision at this address is refused if the
-    /// call has been decided about or waits with other arguments.
+    /// call has been decided about or waits with different arguments.
     pub request: String,
     /// The tool.
     pub tool: String,

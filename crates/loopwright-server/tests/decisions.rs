@@ -60,12 +60,17 @@ async fn a_call_is_denied_on_the_page_and_the_run_stops() {
 
 #[tokio::test]
 async fn an_interrupted_call_is_done_on_the_page_with_or_without_its_result() {
-    for (result, told) in [("sent 3", "sent 3"), ("", "its result is unknown")] {
+    for (result, told) in [("sent 3", "sent 3"), ("", "the result is unknown")] {
         let (world, refund) = refunding(RECOVERY).await;
         let browser = Browser::of(&world, LOCAL).await;
         let path = browser.started("refund").await;
         let page = browser.page(&path).await;
-        for button in ["Run it again", "It is done", "Skip it", "Skip it, and stop the run"] {
+        for button in [
+            "Run the call again",
+            "The call is done",
+            "Skip the call",
+            "Skip the call, and stop the run",
+        ] {
             assert!(page.contains(&format!("{button}</button>")), "{button}: {page}");
         }
         let fields = [("decision", "result"), ("result", result)];

@@ -190,7 +190,7 @@ async fn a_call_is_approved_with_arguments_that_were_edited_on_the_page() {
     let call = between(&page, "<details class=\"call\"", "</details>");
     let (ran, from_model) = call.split_once("Arguments from the model").unwrap();
     assert!(ran.contains("three") && !ran.contains("two"), "{ran}");
-    assert!(ran.contains("A user edited these arguments in the approval."), "{ran}");
+    assert!(ran.contains("A user edited these arguments when approving the call."), "{ran}");
     assert!(from_model.contains("two"), "{from_model}");
     let messages = world.get(LOCAL, &format!("/v1{path}/messages")).await.json();
     let call = &messages["messages"][1]["calls"][0];

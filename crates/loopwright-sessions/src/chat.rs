@@ -52,7 +52,7 @@ pub enum ChatError {
     #[error(transparent)]
     Ask(#[from] AskError),
     /// A [stream](ChatStream) has already returned its last update.
-    #[error("turn has ended; call `Chat::stream` for the next one")]
+    #[error("the turn has ended; call `Chat::stream` for the next one")]
     Ended,
 }
 

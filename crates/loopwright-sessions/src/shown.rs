@@ -47,7 +47,7 @@ impl ShownRequest {
     }
 
     /// Returns the tag of what was shown: hexadecimal digits that are the same in every process, and differ for the same call
-    /// in another session, such as a fork, in another step or with other arguments.
+    /// in another session, such as a fork, in another step or with different arguments.
     ///
     /// A client that keeps the tag with the question it shows can send it with the answer, to decide about exactly what its
     /// user saw.
@@ -86,7 +86,7 @@ pub struct RequestAddress {
 
 /// A text is not the address of a request.
 #[derive(Debug, thiserror::Error)]
-#[error("invalid call `{text}`; write it as it is listed, such as `1` or `0.2`")]
+#[error("invalid call `{text}`; write the call's number as listed, such as `1` or `0.2`")]
 pub struct InvalidRequestAddress {
     text: String,
 }
@@ -149,7 +149,7 @@ impl fmt::Display for RequestAddress {
     }
 }
 
-/// Decides about a request as it was shown. If it no longer waits, or waits with other arguments, the decision is refused
+/// Decides about a request as it was shown. If it no longer waits, or waits with different arguments, the decision is refused
 /// with [`SessionError::Superseded`] and not saved: of several people who answer one request, exactly one decides.
 /// Otherwise like [`DecideCall`](crate::DecideCall).
 #[derive(Clone, Debug)]

@@ -185,7 +185,7 @@ fn check_sequence_from(
         next += count as u64;
     }
     if next != length {
-        return Err(corrupt(id, format!("only {next} of its {length} changes exist")));
+        return Err(corrupt(id, format!("only {next} of {length} changes exist")));
     }
     Ok(())
 }

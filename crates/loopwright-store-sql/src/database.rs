@@ -65,9 +65,7 @@ pub trait Database: Send + Sync + 'static {
 
     /// Writes a copy of the database into a new file.
     async fn back_up(&self, _to: &Path) -> Result<(), SqlError> {
-        Err(SqlError::Address(
-            "back up a PostgreSQL database with its own tools, such as `pg_dump`",
-        ))
+        Err(SqlError::NoBackup)
     }
 
     /// Checks the database below the tables, and repairs damage that can be repaired without loss.

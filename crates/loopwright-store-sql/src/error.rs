@@ -11,6 +11,17 @@ pub enum SqlError {
     /// The URL has an unknown scheme.
     #[error("{0}; write `sqlite:PATH` or `postgres://USER@HOST/DATABASE`")]
     Address(&'static str),
+    /// The program was built without support for the database.
+    #[error("this program was built without {database}; build it with the feature `{feature}`")]
+    NotBuilt {
+        /// The kind of database.
+        database: &'static str,
+        /// The feature that adds it.
+        feature: &'static str,
+    },
+    /// The database has its own tools for backups.
+    #[error("a PostgreSQL database is backed up with its own tools; use, for example, `pg_dump`")]
+    NoBackup,
     /// The database exists, but it is not a store of sessions.
     #[error("{place} exists but is not a session store; name another file")]
     NotAStore {
@@ -32,7 +43,7 @@ pub enum SqlError {
     },
     /// Other processes locked it for too long.
     #[error(
-        "{place} stayed locked by other processes for too long; try again, or stop the process that locks it"
+        "{place} stayed locked by other processes for too long; try again, or stop the process that holds the lock"
     )]
     Busy {
         /// The database.

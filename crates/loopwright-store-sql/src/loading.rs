@@ -43,7 +43,7 @@ async fn damaged_name(
     let Some(key) = key_of_damaged(id) else { return Ok(None) };
     let row = transaction.row("SELECT id FROM sessions WHERE key = $1", values![key]).await?;
     match row.map(|mut row| row.text(0).and_then(session_id)) {
-        Some(Err(_)) => Err(Failure::Form("its ID is damaged".to_owned())),
+        Some(Err(_)) => Err(Failure::Form("the session ID is damaged".to_owned())),
         _ => Ok(None),
     }
 }
@@ -75,11 +75,11 @@ async fn definition_of(
 ) -> Result<Vec<u8>, Failure> {
     let sql = "SELECT body, sum FROM definitions WHERE session = $1";
     let row = transaction.row(sql, values![head.key]).await?;
-    let missing = || Failure::Form("its agent definition is missing".to_owned());
+    let missing = || Failure::Form("the agent definition is missing".to_owned());
     let mut row = row.ok_or_else(missing)?;
     let (body, sum) = (row.bytes(0)?, row.maybe_int(1)?);
     if sum.is_some_and(|sum| sum != i64::from(checksum(&body))) {
-        return Err(Failure::Form("its agent definition is damaged".to_owned()));
+        return Err(Failure::Form("the agent definition is damaged".to_owned()));
     }
     Ok(body)
 }

@@ -30,12 +30,12 @@ pub async fn open(address: &str) -> Result<Arc<dyn SessionStore>, SqlError> {
             Ok(Arc::new(crate::SqliteStore::open(path).await?))
         }
         #[cfg(not(feature = "sqlite"))]
-        "sqlite" => Err(SqlError::Address("this program was built without SQLite")),
+        "sqlite" => Err(SqlError::NotBuilt { database: "SQLite", feature: "sqlite" }),
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => Ok(Arc::new(crate::PostgresStore::connect(address).await?)),
         #[cfg(not(feature = "postgres"))]
         "postgres" | "postgresql" => {
-            Err(SqlError::Address("this program was built without PostgreSQL"))
+            Err(SqlError::NotBuilt { database: "PostgreSQL", feature: "postgres" })
         }
         _ => Err(SqlError::Address("the URL does not name a known kind of store")),
     }

@@ -20,7 +20,7 @@ pub(crate) const SEALED: &str = "id, format, status, version, branch, length, pa
 pub(crate) const WIDTH: usize = 16;
 
 /// The finding about a row that does not match its checksum.
-const ALTERED: &str = "its metadata was altered";
+const ALTERED: &str = "the session's metadata was altered";
 
 /// The maximum number of rows in a statement.
 const AT_ONCE: usize = 250;

@@ -139,7 +139,7 @@ impl<D: Database> SqlStore<D> {
         let problem = maintenance::finding(id, &error, None).problem;
         within!(self.writing, id, |it| maintenance::go_on_from(it, id, readable, &problem))?;
         let repaired = format!(
-            "it continues after its first {readable} changes when it is resumed; later tool \
+            "the session continues after its first {readable} changes when it is resumed; later tool \
                 calls may have taken effect; no session was deleted"
         );
         Ok(Some(maintenance::finding(id, &error, Some(repaired))))
@@ -181,7 +181,7 @@ impl<D: Database> SqlStore<D> {
     async fn check_name(&self, key: i64, repair: bool) -> Result<Finding, StoreError> {
         let repaired = if repair {
             let name = within!(self.writing, |it| maintenance::rename(it, key))?;
-            Some(format!("it was renamed to `{name}` and suspended"))
+            Some(format!("the session was renamed to `{name}` and suspended"))
         } else {
             None
         };
@@ -208,7 +208,7 @@ const AT_ONCE: usize = 3;
 /// The repair of a session with an altered column.
 const LOOK: &str = "the session is suspended; check its title, directory and steps";
 /// The repair of a session of which nothing else is left.
-const STAYS: &str = "it stays deleted, because none of its other data exists";
+const STAYS: &str = "the session stays deleted, because none of its other data exists";
 
 /// Commits a transaction, or rolls it back if its operation failed.
 pub(crate) async fn end<T>(
@@ -423,7 +423,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
         for (key, id, problem) in within!(self.reading, |it| maintenance::losses(it))? {
             let repaired = if repair {
                 within!(self.writing, |it| maintenance::accept_loss(it, key))?;
-                Some("it continues without them when it is resumed".to_owned())
+                Some("the session continues without the missing data when it is resumed".to_owned())
             } else {
                 None
             };
@@ -432,7 +432,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
         for id in self.database.lost() {
             let repaired = repair.then(|| {
                 self.database.forget_lost(&id);
-                "it is no longer listed".to_owned()
+                "the session is no longer listed".to_owned()
             });
             findings.push(Finding { session: Some(id), problem: LOST.to_owned(), repaired });
         }

@@ -57,7 +57,7 @@ async fn is_named(store: &dyn SessionStore, altered: &str) {
         say(store, name, 3, "four").await.unwrap_err(),
     ] {
         let StoreError::Corrupt { reason, .. } = refused else { panic!("{altered}: {refused:?}") };
-        assert_eq!(reason, "its metadata was altered", "{altered}");
+        assert_eq!(reason, "the session's metadata was altered", "{altered}");
     }
     say(store, "a", 3, "four").await.unwrap();
     let found = store.check(false).await.unwrap();
@@ -111,7 +111,7 @@ async fn a_deleted_session_whose_row_was_altered_is_named() {
     assert_eq!(found.iter().map(|it| it.session.clone()).collect::<Vec<_>>(), [Some(id("b"))]);
     let repaired = store.check(true).await.unwrap();
     let told = repaired[0].repaired.as_deref();
-    assert_eq!(told, Some("it stays deleted, because none of its other data exists"));
+    assert_eq!(told, Some("the session stays deleted, because none of its other data exists"));
     assert_eq!(store.check(true).await.unwrap(), []);
     let header = store.header(&id("b")).await.unwrap().unwrap();
     assert_eq!(header.status, SessionStatus::Deleted);

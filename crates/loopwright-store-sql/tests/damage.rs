@@ -146,7 +146,7 @@ async fn a_definition_that_was_altered_is_refused() {
         body = CAST(replace(CAST(body AS TEXT), 'does', 'dOes') AS BLOB) WHERE session = 1";
     script(&path, altered).await;
     let refused = texts(&store, "a").await.unwrap_err();
-    assert!(refused.to_string().ends_with("its agent definition is damaged"), "{refused}");
+    assert!(refused.to_string().ends_with("the agent definition is damaged"), "{refused}");
     assert!(store.definition(&id("a")).await.is_err());
     // What was said can be read.
     assert_eq!(store.salvage(&id("a")).await.unwrap().unwrap().changes.len(), 3);
@@ -211,8 +211,8 @@ async fn is_named(files: [&[u8]; 3], what: &str) -> usize {
     let missing = store.missing(&id("a")).await.unwrap();
     if said.len() < SAID {
         let lost = match SAID - said.len() {
-            1 => "its last write is missing".to_owned(),
-            lost => format!("its last {lost} writes are missing"),
+            1 => "the last write is missing".to_owned(),
+            lost => format!("the last {lost} writes are missing"),
         };
         assert!(missing.unwrap().problem.ends_with(&lost), "{what}");
         let header = store.header(&id("a")).await.unwrap().unwrap();
@@ -289,17 +289,18 @@ async fn missing_beside(files: [&[u8]; 3]) -> Option<(Option<String>, Vec<String
     }
     let missing = store.missing(&id("a")).await.unwrap().map(|it| it.problem);
     let notes = |lost: usize, log: &str| {
-        (lost > 0).then(|| format!("the last {lost} entries of its {log} are missing"))
+        (lost > 0).then(|| format!("the last {lost} entries of the session's {log} are missing"))
     };
     let events = notes(BESIDE - last_note(&store, SessionLog::Events).await, "event log");
-    let changes = notes(BESIDE - last_note(&store, SessionLog::Files).await, "log of file changes");
+    let changes = notes(BESIDE - last_note(&store, SessionLog::Files).await, "file-change log");
     let jobs = store.jobs().unwrap().records(&JobQuery::last(9)).await.unwrap().len();
-    let job = (jobs < BESIDE).then(|| "a job that was queued for it is missing".to_owned());
+    let job =
+        (jobs < BESIDE).then(|| "a job that was queued for the session is missing".to_owned());
     let now = Timestamp::from_millis(1);
     let claim = LeaseRequest { owner: "test", replaces: None, now, ttl: Duration::from_secs(1) };
     let lease = store.lease(&id("a"), claim).await.unwrap();
     let posted = store.take_control(&lease).await.unwrap().len();
-    let message = "a control message that was sent to it is missing";
+    let message = "a control message that was sent to the session is missing";
     let message = (posted < BESIDE).then(|| message.to_owned());
     let expected = [events, changes, job, message].into_iter().flatten().collect();
     // It is named to the next one who opens the database, too, and once.

@@ -106,7 +106,7 @@ async fn a_file_whose_beginning_is_zero_is_read_all_the_same() {
     let (found, lengths) = saved(&path).await;
     assert_eq!(lengths, [SAID; SESSIONS]);
     let aside = format!("the damaged file is kept as `{}.damaged-1`", path.display());
-    let repaired = format!("saved {SESSIONS} of its sessions to a new file; {aside}");
+    let repaired = format!("saved {SESSIONS} of the database's sessions to a new file; {aside}");
     assert_eq!(found[0].repaired.as_deref(), Some(&*repaired));
     assert_eq!(found.len(), 1);
     let store = SqliteStore::open(&path).await.unwrap();

@@ -170,11 +170,11 @@ async fn a_file_that_others_may_read_is_told_of_and_closed_to_them() {
     let (_folder, path) = place();
     let store = open(&path).await;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    let problem = format!("other users can access `{}`: its mode is 644", path.display());
+    let problem = format!("other users can access `{}`: the mode is 644", path.display());
     let finding = Finding { session: None, problem, repaired: None };
     let found = store.check(false).await.unwrap();
     assert_eq!(found, std::slice::from_ref(&finding));
-    let repaired = Some("its mode is now 600".to_owned());
+    let repaired = Some("the mode is now 600".to_owned());
     assert_eq!(store.check(true).await.unwrap(), [Finding { repaired, ..finding }]);
     assert_eq!((mode(&path), store.check(false).await.unwrap()), (0o600, Vec::new()));
 }
@@ -304,7 +304,7 @@ async fn a_session_that_lost_changes_goes_on_from_what_can_be_read() {
     assert!(found[0].problem.starts_with("the batch at change 1: "), "{found:?}");
     let repaired = store.check(true).await.unwrap();
     let said_so =
-        "it continues after its first 1 changes when it is resumed; later tool calls may have taken effect; no session was deleted"
+        "the session continues after its first 1 changes when it is resumed; later tool calls may have taken effect; no session was deleted"
             .to_owned();
     assert_eq!(repaired, [Finding { repaired: Some(said_so), ..found[0].clone() }]);
     assert_eq!(said(&store, "a").await, ["one"]);

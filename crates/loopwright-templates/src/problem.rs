@@ -77,12 +77,12 @@ pub enum DiagnosticKind {
     #[error("is ignored: not supported")]
     Unsupported,
     /// A key is not allowed in a definition. It is ignored.
-    #[error("is ignored: keys and addresses belong in the configuration of the provider")]
+    #[error("is ignored: keys and addresses belong in the provider's configuration")]
     ForbiddenKey,
     /// A key could send the user's API key elsewhere, or change the request. Only the user's own
     /// files may contain it.
     #[error(
-        "is allowed only in your own agents, because it controls what is sent with your key; remove it, write a header under `providers.NAME.headers` of your configuration, or keep the file among your own agents"
+        "is allowed only in your own agents, because it controls what is sent with your key; remove the key, set the header under `providers.NAME.headers` in your configuration, or move the file to your own agents"
     )]
     UsersOnly,
     /// A key is overridden by another part of the file. It is ignored.
@@ -126,7 +126,7 @@ pub enum DiagnosticKind {
     #[error("the directory is skipped: links are not followed")]
     Link,
     /// A directory is nested too deeply.
-    #[error("the directory is skipped: it is nested more than {0} levels deep")]
+    #[error("the directory is skipped: the folders are nested more than {0} levels deep")]
     TooDeep(usize),
     /// There are more entries than are read.
     #[error("only the first {0} entries are read")]

@@ -26,10 +26,10 @@ const UNSUPPORTED: [&str; 2] = ["color", "version"];
 
 pub(crate) const PROMPT: [&str; 4] = ["systemPrompt", "system_prompt", "prompt", "system"];
 
-const NAME_REMEDY: &str = "write `name:` and the name of the agent";
-const DESCRIPTION_REMEDY: &str = "write `description:` and when to use the agent";
-const PROMPT_REMEDY: &str = "write `systemPrompt:` and the instructions of the agent";
-const BODY_REMEDY: &str = "write it below the front matter";
+const NAME_REMEDY: &str = "add `name:` with the agent's name";
+const DESCRIPTION_REMEDY: &str = "add `description:` and state when to use the agent";
+const PROMPT_REMEDY: &str = "add `systemPrompt:` with the agent's instructions";
+const BODY_REMEDY: &str = "write the prompt below the front matter";
 
 /// What was made of a document, whatever is wrong with it.
 #[derive(Debug)]

@@ -114,7 +114,7 @@ async fn a_definition_that_could_not_be_read_again_leaves_the_one_that_is_there(
     assert_eq!(json_of(&told[0])["success"], true);
     let path = store.root().join("bob.md");
     let error = format!(
-        "the definition cannot be written: its content would differ when read back: {}: line 36: invalid YAML: it is nested \
+        "the definition cannot be written: its content would differ when read back: {}: line 36: invalid YAML: nested \
          more than 32 levels deep",
         path.display()
     );
@@ -150,11 +150,8 @@ async fn an_invalid_definition_is_reported_field_by_field_and_not_written() {
     let calls = [("write_agent", all), ("write_agent", names), ("write_agent", path)];
     let told = told(capability, calls).await;
     let problems = [
-        invalid("description", "is missing; write `description:` and when to use the agent"),
-        invalid(
-            "systemPrompt",
-            "is missing; write `systemPrompt:` and the instructions of the agent",
-        ),
+        invalid("description", "is missing; add `description:` and state when to use the agent"),
+        invalid("systemPrompt", "is missing; add `systemPrompt:` with the agent's instructions"),
         invalid("skills", "unknown skill `none`; available: review"),
         invalid("budget.maxSteps", COUNT),
         invalid("budget.maxCost", "must be a number, 0 or more"),

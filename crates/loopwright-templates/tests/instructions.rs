@@ -129,7 +129,7 @@ fn a_project_imports_only_its_own_files_and_warnings_name_line_and_import() {
     fs::write(folder.join("CLAUDE.md"), text).unwrap();
     let found = ProjectInstructions::find(&folder, &folder);
     let shown: Vec<String> = found.warnings.iter().rev().map(|it| it.problem.to_string()).collect();
-    let outside = "is not imported: a project file can import only files of the project";
+    let outside = "is not imported: a project file can import only files in the project";
     assert_eq!(
         shown,
         [

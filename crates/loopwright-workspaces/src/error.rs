@@ -33,7 +33,7 @@ pub enum SnapshotError {
         limit: usize,
     },
     /// The folder is too large.
-    #[error("the folder has more than {limit} bytes; remove large files, or raise `max_bytes`")]
+    #[error("the folder is larger than {limit} bytes; remove large files, or raise `max_bytes`")]
     TooLarge {
         /// The limit.
         limit: u64,

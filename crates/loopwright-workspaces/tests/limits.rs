@@ -23,7 +23,7 @@ async fn folders_beyond_the_limits_are_neither_saved_nor_restored() {
     with(2, 10).restore(&id, &target).await.unwrap();
     let refusals = [
         (1, 10, "the folder has more than 1 files; remove generated files, or raise `max_entries`"),
-        (2, 9, "the folder has more than 9 bytes; remove large files, or raise `max_bytes`"),
+        (2, 9, "the folder is larger than 9 bytes; remove large files, or raise `max_bytes`"),
     ];
     for (entries, bytes, expected) in refusals {
         let limited = with(entries, bytes);

@@ -29,7 +29,7 @@ struct Unchecked {
 
 /// A descriptor without a required part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the agent has no {0}; set a non-empty one")]
+#[error("the agent has no {0}; set a non-empty {0}")]
 pub struct InvalidDescriptor(&'static str);
 
 impl AgentDescriptor {

@@ -31,7 +31,7 @@ pub(super) fn schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "thought": {"type": "string", "description": "What you think, in a sentence or two."},
+            "thought": {"type": "string", "description": "Your thought, in one or two sentences."},
             "type": {"type": "string", "enum": ["call_tool", "final_answer"]},
             "tool": {"type": ["string", "null"], "description": "The tool to call."},
             "args": {"type": ["object", "null"], "description": "The tool's arguments by name."},
@@ -64,19 +64,24 @@ impl Decision {
     /// Checks a decision against the available tools.
     pub(super) fn check(value: Value, tools: &ToolSet) -> Result<Self, String> {
         let written: Written = serde_json::from_value(value)
-            .map_err(|error| format!("it does not match the schema: {error}"))?;
+            .map_err(|error| format!("the object does not match the schema: {error}"))?;
         match written.kind.as_str() {
             "call_tool" => Self::call(written, tools),
             "final_answer" => match written.answer.filter(|it| !it.trim().is_empty()) {
                 Some(answer) => Ok(Self::Answer { thought: written.thought, answer }),
-                None => Err("a final_answer needs a non-empty `answer`".to_owned()),
+                None => {
+                    Err("a decision of type `final_answer` needs a non-empty `answer`".to_owned())
+                }
             },
-            other => Err(format!("`type` must be call_tool or final_answer, not `{other}`")),
+            other => Err(format!("`type` must be `call_tool` or `final_answer`, not `{other}`")),
         }
     }
 
     fn call(written: Written, tools: &ToolSet) -> Result<Self, String> {
-        let name = written.tool.filter(|it| !it.is_empty()).ok_or("a call_tool needs a `tool`")?;
+        let name = written
+            .tool
+            .filter(|it| !it.is_empty())
+            .ok_or("a decision of type `call_tool` needs a `tool`")?;
         let known = || tools.names().join(", ");
         let tool = tools
             .get(&name)

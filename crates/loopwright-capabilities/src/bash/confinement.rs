@@ -9,14 +9,14 @@ use loopwright_sandbox::{
 /// Describes in one sentence what a policy lets commands do.
 pub(super) fn describe(policy: &SandboxPolicy) -> String {
     if policy.backend == BackendChoice::Only(Backend::Host) {
-        return "It is not confined: it has the permissions of the user that runs this program."
+        return "The command is not confined: it has the permissions of the user that runs this program."
             .to_owned();
     }
     let sandbox = match policy.backend {
         BackendChoice::Auto if policy.accepted.contains(&Backend::Host) => {
-            "It runs in a sandbox if this machine has one"
+            "The command runs in a sandbox if this machine has one"
         }
-        _ => "It runs in a sandbox",
+        _ => "The command runs in a sandbox",
     };
     let network = match &policy.network {
         Network::Off | Network::Loopback => "has no network".to_owned(),

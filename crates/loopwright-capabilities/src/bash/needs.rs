@@ -65,7 +65,7 @@ impl Needs {
         }
         let Self::Decided { home } = self else { return Err(BashError::NoNeeds) };
         if count > MAX {
-            return Err(need(format!("a command can name at most {MAX} hosts and paths")));
+            return Err(need(format!("a command can request at most {MAX} hosts and paths")));
         }
         let hosts = args.network.iter().map(|text| host(text)).collect::<Result<Vec<_>, _>>()?;
         let network = policy.network.clone().with_domains(hosts);
@@ -88,7 +88,7 @@ impl Needs {
         match self {
             Self::Refused => "",
             Self::Decided { .. } => {
-                " If it needs more, name the hosts in `network` and the paths in `read` and \
+                " If the command needs more access, pass the hosts in `network` and the paths in `read` and \
                     `write`, and give the reason in `why`; the user decides."
             }
         }
@@ -132,7 +132,7 @@ fn path(
     }
     if path == Path::new("/") {
         return Err(need(format!(
-            "`{text}` is the whole file system; name the folders that the command needs"
+            "`{text}` is the whole file system; pass the folders that the command needs"
         )));
     }
     if let Some(withheld) = policy.withheld(&path).filter(|it| refused.contains(it)) {

@@ -429,7 +429,7 @@ impl Bash {
         let seconds = policy.limits.timeout.as_secs_f64();
         if matches!(output.outcome, ExitOutcome::Cancelled | ExitOutcome::Lost) {
             if is_collected && output.staged {
-                output.notes.push("its changes to the folder were discarded".to_owned());
+                output.notes.push("the command's changes to the folder were discarded".to_owned());
             }
             let said = format::report(&output, &self.output_policy, seconds);
             return Err(BashError::Interrupted { outcome: output.outcome, said });

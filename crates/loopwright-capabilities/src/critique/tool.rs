@@ -53,7 +53,7 @@ impl Tool for SelfCritic {
     }
 
     fn description(&self) -> &'static str {
-        "Reviews an answer before you give it: whether it is complete, correct, relevant and \
+        "Reviews an answer before you give it, and judges whether it is complete, correct, relevant and \
             clear. Returns the review, with APPROVED or NEEDS REVISION in its first line."
     }
 

@@ -51,9 +51,9 @@ pub struct EditArgs {
     pub replace_all: Option<bool>,
 }
 
-const DESCRIPTION: &str = "Replaces text in a file in the working directory: `old_string`, which \
-    must occur exactly once, is replaced by `new_string`; with `replace_all`, every occurrence \
-    is replaced. Pass `edits` to make several changes at once: all of them are made, or none.";
+const DESCRIPTION: &str = "Replaces text in a file in the working directory. `old_string` must occur \
+    exactly once and is replaced by `new_string`; with `replace_all`, every occurrence is \
+    replaced. Pass `edits` to make several changes at once: either all of them are made or none.";
 
 impl EditFile {
     /// Creates the tool for a directory.
@@ -78,7 +78,7 @@ impl EditFile {
         };
         let (new, count) = replacement::apply(content, &edits).map_err(refuse)?;
         if new.len() as u64 > stage::MAX_BYTES {
-            return Err(refuse("it would become larger than 64 MiB".to_owned()));
+            return Err(refuse("the file would become larger than 64 MiB".to_owned()));
         }
         let change = current.replace(&new)?;
         let times = if count == 1 { "occurrence" } else { "occurrences" };

@@ -45,7 +45,7 @@ pub enum FileError {
         remedy: &'static str,
     },
     /// The entry is not a directory.
-    #[error("`{0}` is not a directory; name a directory, or read it with `read_file`")]
+    #[error("`{0}` is not a directory; pass a directory, or read the file with `read_file`")]
     NotADirectory(String),
     /// The links form a cycle.
     #[error("`{0}` has too many symbolic links; use the path of the file itself")]
@@ -82,7 +82,7 @@ pub enum FileError {
         reason: MediaError,
     },
     /// The file is larger than the tool allows.
-    #[error("`{path}` has {bytes}, more than the limit of {limit}; {remedy}")]
+    #[error("`{path}` is {bytes}, more than the limit of {limit}; {remedy}")]
     TooLarge {
         /// The path as the model wrote it.
         path: String,

@@ -137,7 +137,7 @@ fn line(entry: &Entry) -> String {
         _ => "other",
     };
     let note = if entry.name.to_str().is_none() {
-        " (not UTF-8; to use it, rename it with a command)"
+        " (the name is not UTF-8; to use the file, rename it with a command)"
     } else {
         ""
     };

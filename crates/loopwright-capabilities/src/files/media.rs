@@ -65,7 +65,7 @@ pub enum MediaError {
     Broken(PictureError),
     /// The picture has too many pixels to be scaled down.
     #[error(
-        "it has {width}×{height} pixels, which is too many; make a smaller copy with a command"
+        "the image has {width}×{height} pixels, which is too many; make a smaller copy with a command"
     )]
     Endless {
         /// The width.

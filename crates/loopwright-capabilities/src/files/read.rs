@@ -241,13 +241,13 @@ impl Source<'_> {
             End::File => {}
             End::Full => notes.push(format!(
                 "[Lines {number} to {} are shown; the limits are {lines} lines and {bytes} \
-                    bytes, and the file has {whole} bytes. Use offset={} to continue, or, \
+                    bytes, and the file is {whole} bytes long. Use offset={} to continue, or, \
                     faster, continue_from=\"{next}\".]",
                 page.line, page.line
             )),
             End::LongLine => notes.push(format!(
                 "[Line {number} is longer than the limit of {bytes} bytes, so only a part of it \
-                    is shown; the file has {whole} bytes. To see more of the \
+                    is shown; the file is {whole} bytes long. To see more of the \
                     line, use continue_from=\"{next}\" or a larger max_bytes, or run in a shell: dd if={} bs=1 skip={} \
                     count={PREVIEW}]",
                 quoted(&self.real),

@@ -104,7 +104,7 @@ fn hint(text: &[u8], old: &str) -> String {
         text.split(|byte| *byte == b'\n').position(|it| it.trim_ascii() == wanted.as_bytes());
     match similar {
         Some(line) => format!(
-            "; line {} is similar to one of its lines, but the whitespace or the surrounding lines \
+            "; line {} is similar to a line of old_string, but the whitespace or the surrounding lines \
                 differ{READ}",
             line + 1
         ),

@@ -306,7 +306,7 @@ impl WorkspaceRoot {
     pub(crate) fn checked(&self, capability: Cow<'static, str>) -> Result<(), BuildError> {
         self.open().map(drop).map_err(|error| BuildError::Capability {
             capability,
-            reason: "name a directory that exists".to_owned(),
+            reason: "choose an existing directory".to_owned(),
             source: Some(error.into()),
         })
     }

@@ -134,7 +134,9 @@ fn patterns(args: &SearchFilesArgs) -> Result<Vec<&str>, FileError> {
         Err(FileError::Pattern { pattern: pattern.to_owned(), reason: reason.to_owned() })
     };
     match patterns.iter().find(|it| it.len() > MAX_PATTERN_BYTES) {
-        Some(long) => refuse(&long[..shown::floor_boundary(long.as_bytes(), 40)], "it is too long"),
+        Some(long) => {
+            refuse(&long[..shown::floor_boundary(long.as_bytes(), 40)], "the pattern is too long")
+        }
         None if patterns.len() > MAX_PATTERNS => {
             refuse(patterns[MAX_PATTERNS], "pass at most 32 patterns")
         }

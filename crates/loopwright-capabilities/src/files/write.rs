@@ -67,7 +67,7 @@ impl WriteFile {
                 path: path.to_owned(),
                 bytes: Size(bytes.len() as u64),
                 limit: Size(self.most_bytes as u64),
-                remedy: "write less, or split it into several files",
+                remedy: "write less, or split the content into several files",
             });
         }
         let may_create = args.create_dirs.unwrap_or_default();

@@ -19,7 +19,7 @@ pub enum TextError {
     #[error("not a regular file")]
     NotAFile,
     /// The file is too long.
-    #[error("it has {0} bytes; at most {MAX_BYTES} are allowed")]
+    #[error("the file is {0} bytes long; at most {MAX_BYTES} are allowed")]
     TooLong(u64),
     /// The file is a link that leads outside its directory.
     #[error("the link leads outside its directory")]

@@ -76,7 +76,10 @@ fn a_file_is_read_whole_and_from_its_directory() {
     std::os::unix::fs::symlink(&outside, inside.join("link.md")).unwrap();
     let told = |name: &str| read_within(&inside, &inside.join(name)).map_err(|it| it.to_string());
     assert_eq!(told("link.md"), Err("the link leads outside its directory".into()));
-    assert_eq!(told("long.md"), Err("it has 1048577 bytes; at most 1048576 are allowed".into()));
+    assert_eq!(
+        told("long.md"),
+        Err("the file is 1048577 bytes long; at most 1048576 are allowed".into())
+    );
     assert_eq!(told("binary.md"), Err("not UTF-8".into()));
     assert_eq!(told("."), Err("not a regular file".into()));
     assert_eq!(read_file(&inside.join("link.md")).ok(), Some("text".to_owned()));

@@ -23,7 +23,7 @@ pub(super) fn policy(
 ) -> Result<SandboxPolicy, BuildError> {
     let wrong = |reason: String| BuildError::Capability {
         capability: capability.into(),
-        reason: "its `sandbox` is invalid".to_owned(),
+        reason: "the `sandbox` setting is invalid".to_owned(),
         source: Some(reason.into()),
     };
     let policy = SandboxPolicy::in_dir(root.path()).with_timeout(display.timeout);

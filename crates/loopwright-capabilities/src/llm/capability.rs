@@ -153,7 +153,7 @@ impl Capability for UseLlm {
         let llm = self.selected();
         let models: Arc<dyn ModelProvider> = match (&self.asked, self.retry) {
             (Asked::Given(_), Some(_)) => {
-                let text = "`with_retry` applies only to models of providers; configure \
+                let text = "`with_retry` applies only to models that come from a provider; configure \
                     retries on the model that you pass";
                 return Err(BuildError::capability(self.name(), text));
             }

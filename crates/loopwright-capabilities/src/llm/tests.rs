@@ -193,5 +193,8 @@ async fn a_given_model_is_called_whatever_the_state_selects() {
 fn retries_of_a_given_model_are_an_error_when_the_agent_is_built() {
     let llm = UseLlm::from_model(FakeModel::script(["Mine."])).with_retry(RetryPolicy::none());
     let error = AgentBuilder::base().with(llm).build().unwrap_err().to_string();
-    assert!(error.contains("`with_retry` applies only to models of providers"), "{error}");
+    assert!(
+        error.contains("`with_retry` applies only to models that come from a provider"),
+        "{error}"
+    );
 }

@@ -28,13 +28,13 @@ pub enum MetadataError {
     #[error("the key cannot be empty")]
     EmptyKey,
     /// The key is too long.
-    #[error("the key has {0} bytes; at most {MAX_KEY_BYTES} are allowed")]
+    #[error("the key is {0} bytes long; at most {MAX_KEY_BYTES} are allowed")]
     LongKey(usize),
     /// The key is reserved.
     #[error("key `{0}` is reserved; choose another one")]
     Reserved(String),
     /// The value is too large.
-    #[error("the value has {bytes} bytes as JSON; at most {max} are allowed")]
+    #[error("the value is {bytes} bytes long as JSON; at most {max} are allowed")]
     TooLarge {
         /// The size.
         bytes: usize,

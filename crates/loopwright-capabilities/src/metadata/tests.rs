@@ -83,8 +83,8 @@ fn metadata_that_the_policy_forbids_is_not_stored() {
         "Error: key `tasks` is reserved; choose another one",
         "Error: key `_seed` is reserved; choose another one",
         "Stored `fits`: \"1234\"",
-        "Error: the value has 7 bytes as JSON; at most 6 are allowed",
-        "Error: the key has 257 bytes; at most 256 are allowed",
+        "Error: the value is 7 bytes long as JSON; at most 6 are allowed",
+        "Error: the key is 257 bytes long; at most 256 are allowed",
         "Error: the key cannot be empty",
     ];
     assert_eq!(tool_results(&state), expect);

@@ -55,7 +55,7 @@ impl Tool for StoreMetadata {
 
     fn description(&self) -> &'static str {
         "Stores a value under a key, so that you can read it in a later step or turn. An earlier \
-            value of the key is replaced. The value can be read from the next step on."
+            value under the key is replaced. The value can be read from the next step on."
     }
 
     fn options(&self) -> ToolOptions {

@@ -74,7 +74,7 @@ impl Recorder {
         if file.seek(SeekFrom::End(0))? == 0 {
             write_line(&mut file, &serde_json::to_string(&Header::own())?)?;
         } else if !begins_as_recording(&mut file)? {
-            let text = "the file exists but is not a recording; name another file";
+            let text = "the file exists but is not a recording; choose another file";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
         }
         let writing = Mutex::new(Writing { file, failure: None });

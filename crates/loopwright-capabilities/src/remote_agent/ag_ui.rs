@@ -354,7 +354,7 @@ impl Client {
                 return Err(RemoteError::TooLong(self.policy.max_bytes));
             }
         }
-        Err(RemoteError::Unreadable("its stream ended before the run did".to_owned()))
+        Err(RemoteError::Unreadable("the stream ended before the run did".to_owned()))
     }
 
     async fn refusal(&self, response: WebResponse) -> RemoteError {
@@ -449,7 +449,8 @@ impl Tool for RunAgent {
             }
             ended = timeout(time, client.run(&input)) => ended,
         };
-        let late = |_| format!("the run took longer than {} s; it may continue", time.as_secs());
+        let late =
+            |_| format!("the run took longer than {} s and may still continue", time.as_secs());
         let Ended { state, text, interrupts, usage } =
             ended.map_err(late)?.map_err(|error| failed(&error))?;
         let spend = Spend { usage, ..Spend::default() };

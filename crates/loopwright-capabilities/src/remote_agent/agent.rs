@@ -79,7 +79,7 @@ impl RemoteAgent {
             return Err(invalid("only http and https are allowed".to_owned()));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(invalid("it contains a user name or a password".to_owned()));
+            return Err(invalid("the URL contains a user name or a password".to_owned()));
         }
         url.set_query(None);
         url.set_fragment(None);
@@ -135,12 +135,14 @@ impl RemoteAgent {
         match url.scheme() {
             "https" => {}
             "http" if self.private => {}
-            "http" => return Some("it has no TLS, and private addresses are not allowed"),
+            "http" => {
+                return Some("the URL does not use TLS, and private addresses are not allowed");
+            }
             _ => return Some("only http and https are allowed"),
         }
         let is_weaker = self.url.scheme() == "https" && url.scheme() == "http";
         (host(url) != host(&self.url) || is_weaker)
-            .then_some("it is not on the host of the configured address")
+            .then_some("the URL is not on the host of the configured address")
     }
 }
 

@@ -40,19 +40,19 @@ const MAX_REASON: usize = 500;
 pub(super) enum RemoteError {
     #[error(transparent)]
     Connection(#[from] WebError),
-    #[error("it took longer than {} seconds", .0.as_secs_f64())]
+    #[error("the agent took longer than {} seconds", .0.as_secs_f64())]
     Late(Duration),
-    #[error("it responded with status {0}{hint}", hint = hint(*.0))]
+    #[error("the agent responded with status {0}{hint}", hint = hint(*.0))]
     Status(u16),
-    #[error("its response is longer than {0} bytes")]
+    #[error("the response is longer than {0} bytes")]
     TooLong(usize),
-    #[error("its response cannot be read: {0}")]
+    #[error("the response cannot be read: {0}")]
     Unreadable(String),
-    #[error("its card cannot be used: {0}")]
+    #[error("the agent card cannot be used: {0}")]
     Card(String),
-    #[error("its card cannot be read: {0}")]
+    #[error("the agent card cannot be read: {0}")]
     NoCard(#[source] Box<Self>),
-    #[error("it refused the request: {0}")]
+    #[error("the agent rejected the request: {0}")]
     Refused(String),
     #[error("{0}")]
     Address(String),
@@ -60,7 +60,7 @@ pub(super) enum RemoteError {
 
 fn hint(status: u16) -> &'static str {
     match status {
-        401 | 403 => "; the user may have to check its token",
+        401 | 403 => "; the user may have to check the agent's token",
         _ => "",
     }
 }
@@ -143,7 +143,7 @@ impl Reachable {
         match self {
             Self::Public if !is_public_address(address) => Some("is not a public address"),
             Self::Private if is_public_address(address) => {
-                Some("is public and therefore needs TLS")
+                Some("is public and therefore requires TLS")
             }
             _ => None,
         }
@@ -157,10 +157,10 @@ impl Dial for Reachable {
             Ok(address) => vec![SocketAddr::new(address, port)],
             Err(_) => lookup_host((host, port)).await?.collect(),
         };
-        let mut failed = io::Error::new(io::ErrorKind::NotFound, "it has no address");
+        let mut failed = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
         for address in found {
             if let Some(reason) = self.refuses(address.ip()) {
-                let reason = format!("it resolves to {}, which {reason}", address.ip());
+                let reason = format!("the host resolves to {}, which {reason}", address.ip());
                 failed = io::Error::new(io::ErrorKind::PermissionDenied, reason);
                 continue;
             }
@@ -373,7 +373,7 @@ impl Client {
             reasons.push(format!("{} is not used: {refused}", shortened(&it.url)));
         }
         if reasons.is_empty() {
-            reasons.push("it names no interface".to_owned());
+            reasons.push("the card lists no interface".to_owned());
         }
         Err(RemoteError::Card(reasons.join("; ")))
     }
@@ -412,7 +412,7 @@ fn unwrap(mut body: Value) -> Result<Value, RemoteError> {
     match body.get_mut("result") {
         Some(result) => Ok(result.take()),
         None => Err(refusal(&body).unwrap_or_else(|| {
-            RemoteError::Unreadable("it has neither a result nor an error".to_owned())
+            RemoteError::Unreadable("the response has neither a result nor an error".to_owned())
         })),
     }
 }

@@ -342,7 +342,7 @@ impl Tool for AskUser {
     }
 
     fn description(&self) -> &'static str {
-        "Asks the user what the remote agent asks."
+        "Passes a question from the remote agent on to the user."
     }
 
     fn options(&self) -> ToolOptions {

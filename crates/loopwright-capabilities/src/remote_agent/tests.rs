@@ -430,7 +430,7 @@ async fn credentials_go_to_the_configured_host_only() {
     check(card("https://other.example/", "1.0"), "not on the host of the configured address").await;
     check(card("ftp://127.0.0.1/", "1.0"), "only http and https are allowed").await;
     check(card("http://127.0.0.1/", "0.3"), "version `0.3` is not supported").await;
-    check(json!({}), "it names no interface").await;
+    check(json!({}), "the card lists no interface").await;
 }
 
 async fn read_head(stream: &mut TcpStream) {
@@ -479,8 +479,9 @@ async fn errors_of_the_remote_agent_are_told_to_the_model() {
         let result = &tool_results(&done)[0];
         assert!(result.contains(expect), "{result}");
     };
-    check(|| Reply::Refusal("no such invoice"), "it refused the request: no such invoice").await;
-    check(|| Reply::Status(401), "status 401; the user may have to check its token").await;
+    check(|| Reply::Refusal("no such invoice"), "the agent rejected the request: no such invoice")
+        .await;
+    check(|| Reply::Status(401), "status 401; the user may have to check the agent's token").await;
     check(|| Reply::Status(503), "status 503; the message may have arrived").await;
     let remote = Remote::start(POLLED, |_, _| Reply::Status(429)).await;
     let busy = tool_results(&run(&remote.caller()).await)[0].clone();
@@ -534,7 +535,7 @@ async fn a_message_that_was_certainly_not_sent_is_told_from_one_that_may_have_ar
     let (_socket, nowhere) = closed();
     let no_card = RemoteAgent::new("billing", "Knows all invoices.", &nowhere).unwrap();
     let refused = result(no_card.with_private_addresses()).await;
-    let expect = format!("its card cannot be read: no connection to {nowhere}");
+    let expect = format!("the agent card cannot be read: no connection to {nowhere}");
     assert!(refused.contains(&expect) && !refused.contains(note), "{refused}");
     let refused = result(with_card(nowhere.clone()).await).await;
     assert!(refused.contains(&format!("no connection to {nowhere}")), "{refused}");
@@ -561,7 +562,7 @@ fn addresses_of_remote_agents_are_checked() {
         other => panic!("{other:?}"),
     };
     assert_eq!(reason("ftp://a.example"), "only http and https are allowed");
-    assert_eq!(reason("https://u:p@a.example"), "it contains a user name or a password");
+    assert_eq!(reason("https://u:p@a.example"), "the URL contains a user name or a password");
     assert_eq!(reason("a"), "relative URL without a base");
     assert_eq!(RemoteAgent::new(" ", "", "https://a.example"), Err(InvalidRemoteAgent::Name));
 }

@@ -149,7 +149,7 @@ fn an_invalid_retrospection_is_an_error() {
         told(&state),
         [
             "Error: guidance is empty; write what you learned and what to do instead",
-            "Error: checkpoint_id is negative; pass 0 to 1",
+            "Error: checkpoint_id is negative; pass a number from 0 to 1",
             "Error: unknown checkpoint 2; available: 0 to 1",
         ]
     );

@@ -40,7 +40,7 @@ pub enum RewindError {
     #[error("guidance is empty; write what you learned and what to do instead")]
     NoGuidance,
     /// The number is negative.
-    #[error("checkpoint_id is negative; pass 0 to {newest}")]
+    #[error("checkpoint_id is negative; pass a number from 0 to {newest}")]
     Negative {
         /// The newest checkpoint.
         newest: u32,

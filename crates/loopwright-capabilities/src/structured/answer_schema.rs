@@ -54,7 +54,7 @@ impl AnswerSchema {
     /// Returns an error if the value is not a JSON Schema.
     pub fn new(schema: &Value) -> Result<Self, InvalidSchema> {
         if !(schema.is_object() || schema.is_boolean()) {
-            return Err(InvalidSchema("it must be an object".to_owned()));
+            return Err(InvalidSchema("the schema must be an object".to_owned()));
         }
         let shape = Shape::new(schema, Absence::Denied).map_err(InvalidSchema)?;
         let form = Form { shape, accepts: |_| Ok(()) };

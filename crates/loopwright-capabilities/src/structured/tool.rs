@@ -67,7 +67,7 @@ impl StructuredOutput {
         if store_as.is_some() && text.len() > policy.max_value_bytes {
             let (size, most) = (text.len(), policy.max_value_bytes);
             return Err(Refused::Told(format!(
-                "the data has {size} bytes, but at most {most} can be stored; request less data"
+                "the data is {size} bytes long, but at most {most} can be stored; request less data"
             )));
         }
         let mut told = format!("Extracted `{}`.", args.schema);
@@ -149,13 +149,15 @@ fn may_store(
 ) -> Result<(), Refused> {
     // Names that begin with `_` belong to programs.
     if key.starts_with('_') || policy.reserved_keys.iter().any(|it| it == key) {
-        return Err(Refused::Told(format!("`{key}` is reserved; store it under another name")));
+        return Err(Refused::Told(format!(
+            "`{key}` is reserved; store the data under another name"
+        )));
     }
     let metadata = state.metadata();
     if metadata.get(key).is_none() && metadata.len() >= policy.max_keys {
         let most = policy.max_keys;
         return Err(Refused::Told(format!(
-            "the limit of {most} stored values has been reached; use the name of one of them to replace it"
+            "the limit of {most} stored values has been reached; to replace a stored value, use its name"
         )));
     }
     Ok(())

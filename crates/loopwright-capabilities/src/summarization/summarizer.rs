@@ -72,7 +72,7 @@ impl ModelSummarizer {
     fn asked(&self, cx: &HookCx<'_>) -> Result<ModelSource, StepError> {
         let own = || cx.agent().driver().models().map(|_| ModelSource::Own(None));
         self.0.clone().or_else(own).ok_or_else(|| {
-            let text = "the agent's driver has no model to share; name a model for summaries";
+            let text = "the agent's driver has no model to share; specify a model for summaries";
             StepError::Driver(text.into())
         })
     }

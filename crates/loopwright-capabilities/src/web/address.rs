@@ -60,9 +60,9 @@ impl<N: Network> Dial for PublicOnly<N> {
         let mut failed = match others.first() {
             Some(address) => io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                format!("it resolves to {}, which is not a public address", address.ip()),
+                format!("the host resolves to {}, which is not a public address", address.ip()),
             ),
-            None => io::Error::new(io::ErrorKind::NotFound, "it has no address"),
+            None => io::Error::new(io::ErrorKind::NotFound, "the host has no address"),
         };
         for address in public.into_iter().take(MAX_ADDRESSES) {
             match self.0.connect(address).await {

@@ -178,7 +178,7 @@ fn shown(text: &str, sources: &[SourcePage]) -> String {
         text => text.to_owned(),
     };
     if sources.is_empty() {
-        return shown + "\n\nNo sources were named.";
+        return shown + "\n\nNo sources were given.";
     }
     shown.push_str("\n\nSources:");
     for (number, source) in (1..).zip(sources) {

@@ -40,7 +40,7 @@ pub enum FetchError {
     },
     /// The page redirects to another host, to which other rules may apply.
     #[error(
-        "it redirects to another site: {to}; to follow the redirect, call web_fetch with that address"
+        "the page redirects to another site: {to}; to follow the redirect, call web_fetch with that address"
     )]
     Elsewhere {
         /// The target.
@@ -53,16 +53,16 @@ pub enum FetchError {
         status: u16,
     },
     /// The response is not text.
-    #[error("it has type `{0}`, but only text can be read")]
+    #[error("the page has the type `{0}`, but only text can be read")]
     NoText(String),
     /// The elements of the page are nested too deeply.
-    #[error("its elements are nested too deeply")]
+    #[error("the elements of the page are nested too deeply")]
     TooDeep,
     /// There are too many redirects.
-    #[error("it redirected more than {0} times")]
+    #[error("the page redirected more than {0} times")]
     Redirects(usize),
     /// The request took too long.
-    #[error("it took longer than {} seconds", .0.as_secs_f64())]
+    #[error("the request took longer than {} seconds", .0.as_secs_f64())]
     Late(Duration),
     /// The request failed.
     #[error(transparent)]
@@ -128,7 +128,7 @@ impl Pages {
             Err(FetchError::Refused { url, reason })
         };
         if text.len() > MAX_URL {
-            return refused(format!("it is longer than {MAX_URL} bytes"));
+            return refused(format!("the URL is longer than {MAX_URL} bytes"));
         }
         let mut url = match Url::parse(text) {
             Ok(url) => url,
@@ -138,7 +138,7 @@ impl Pages {
             return refused("only http and https are allowed".to_owned());
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return refused("it contains a user name or a password".to_owned());
+            return refused("the URL contains a user name or a password".to_owned());
         }
         if let Some(port) = url.port().filter(|port| !self.allows(*port)) {
             return refused(format!("port {port} is not allowed"));

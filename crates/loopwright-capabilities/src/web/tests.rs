@@ -237,9 +237,9 @@ async fn redirects_are_followed_within_a_host_and_told_beyond_it() {
     let text = get(&tool, "http://site.example/a").await.unwrap();
     assert_eq!(text, "http://site.example/b\n\nhere");
     for (path, wanted) in [
-        ("loop", "it redirected more than 5 times"),
+        ("loop", "the page redirected more than 5 times"),
         ("away", "https://other.example/x; to follow"),
-        ("inside", "it redirects to another site: http://169.254.169.254"),
+        ("inside", "the page redirects to another site: http://169.254.169.254"),
         ("port", "port 6379 is not allowed"),
         ("scheme", "only http and https are allowed"),
         ("missing", "status 404"),
@@ -302,5 +302,5 @@ async fn pages_that_robots_txt_forbids_are_not_requested_unless_it_is_ignored() 
 async fn a_page_that_is_no_text_is_reported_with_its_type() {
     let internet = Internet::serving(|_| page("image/png", "PNG")).await;
     let error = get(&internet.tool(eager()), "http://site.example/").await.unwrap_err();
-    assert_eq!(error.to_string(), "it has type `image/png`, but only text can be read");
+    assert_eq!(error.to_string(), "the page has the type `image/png`, but only text can be read");
 }

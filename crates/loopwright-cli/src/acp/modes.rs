@@ -58,7 +58,7 @@ fn title(mode: Mode) -> &'static str {
 
 fn description(mode: Mode) -> &'static str {
     match mode {
-        Mode::Plan => "Reads only; no file changes",
+        Mode::Plan => "Reads files, but does not change them",
         Mode::Ask => "Asks before file changes and commands",
         Mode::AcceptEdits => "Changes files in the folder; asks before commands",
         Mode::Auto => "Changes files in the folder and runs sandboxed commands",

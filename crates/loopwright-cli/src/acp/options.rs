@@ -41,7 +41,7 @@ pub(super) fn model(names: &[String], current: &str) -> Value {
     let options: Vec<Value> = names.iter().map(|it| json!({"value": it, "name": it})).collect();
     json!({
         "id": MODEL, "name": "Model", "category": "model", "type": "select",
-        "description": "The model, from the next turn on", "currentValue": current, "options": options,
+        "description": "The model to use from the next turn on", "currentValue": current, "options": options,
     })
 }
 

@@ -17,8 +17,7 @@ use crate::sessions::UserDecision;
 const OPTION: usize = 120;
 
 /// The result for the model of a call that waited when the user cancelled the turn.
-pub(super) const CANCELLED: &str = "the user cancelled the turn before the decision about this \
-    call";
+pub(super) const CANCELLED: &str = "the user cancelled the turn before deciding on this call";
 
 const ALLOW: &str = "allow";
 const ALLOW_SESSION: &str = "allow-session";

@@ -111,7 +111,7 @@ fn notes_have_limits() {
     let home = Home::new();
     let notes = home.notes("mine", "user", Mode::Auto);
     let too_large = "x".repeat(65_537);
-    let expect = "the content has 65537 bytes, but a file can have at most 65536; write less, or several files";
+    let expect = "the content is 65537 bytes long, but a file can be at most 65536 bytes long; write less, or split the content into several files";
     assert_eq!(write(&notes, "a.md", &too_large), Err(expect.to_owned()));
     for number in 0..100 {
         write(&notes, &format!("{number}.md"), "x").unwrap();
@@ -124,7 +124,7 @@ fn notes_have_limits() {
     write(&notes, "MEMORY.md", &long).unwrap();
     let prompt = notes.prompt();
     assert_eq!(prompt.matches("line").count(), 200, "{prompt}");
-    assert!(prompt.ends_with("\n(truncated; read the rest)"), "{prompt}");
+    assert!(prompt.ends_with("\n(truncated; use `read` to see the whole file)"), "{prompt}");
 }
 
 #[test]

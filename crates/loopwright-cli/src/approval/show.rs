@@ -23,14 +23,14 @@ const ASK_USER: &str = "ask_user";
 /// What the answers mean, a line each.
 const HELP: [&str; 9] = [
     "1  run the call once",
-    "2  run it, and from now on all calls that the shown rules match, in this project",
-    "s  the same, in this session only",
-    "3 [REASON]  do not run it; the agent reads the reason. Any other text is such a reason",
-    "n!, ns!  do not run it, and from now on none that the rules match, in this project or session",
-    "q  do not run it, and stop the agent",
-    "e  run it with another command, or with these arguments as JSON in place of all others",
-    "v  show all of a command, a difference or arguments",
-    "Shift-Tab, /mode MODE  change the permission mode, and decide again. Ctrl-C decides later",
+    "2  run the call, and allow all later calls in this project that match the rules shown",
+    "s  run the call, and allow such calls for the rest of this session",
+    "3 [REASON]  deny the call; the agent receives the reason. Any other text is taken as a reason",
+    "n!, ns!  deny the call and all later calls that match the rules: n! in this project, ns! in this session",
+    "q  deny the call, and stop the agent",
+    "e COMMAND, e JSON  run this command instead, or make the call with these arguments instead",
+    "v  show the whole command, diff or arguments",
+    "Shift-Tab, /mode MODE  change the permission mode, and then decide. Ctrl-C postpones the decision",
 ];
 
 /// Explains the answers.

@@ -20,7 +20,7 @@ use crate::config::{
 /// Options of an agent and its output.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct AgentArgs {
-    /// Use this model of this provider
+    /// Use this model from this provider
     #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelName>)]
     pub model: Option<ModelName>,
     /// Set how much the model reasons: minimal, low, medium or high
@@ -32,19 +32,19 @@ pub struct AgentArgs {
     /// Send requests to this base URL
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = BaseUrlParser)]
     pub base_url: Option<BaseUrl>,
-    /// Run this agent, as named by `loopwright agents list`; a session keeps its agent
+    /// Run this agent (`loopwright agents list` shows the names); a resumed session keeps its agent
     #[arg(long = "agent", value_name = "NAME", add = ArgValueCompleter::new(completions::agents))]
     pub definition: Option<String>,
     /// Set the system prompt; with --agent, append to the agent's prompt
     #[arg(long, value_name = "TEXT", alias = "append-system-prompt")]
     pub system_prompt: Option<String>,
-    /// Offer the model only these tools of the agent, such as `Read,Grep,Bash`
+    /// Limit the agent to these tools, such as `Read,Grep,Bash`
     #[arg(long, value_name = "NAME,…", value_parser = tool_list)]
     pub tools: Option<NameList>,
     /// Ignore AGENTS.md, CLAUDE.md and .claude/rules, both yours and the project's
     #[arg(long)]
     pub no_agents_md: bool,
-    /// Load only what options and environment variables name: no settings, instructions, agents, skills, hooks or MCP servers
+    /// Use only options and environment variables; load no settings, instructions, agents, skills, hooks or MCP servers
     #[arg(long, conflicts_with = "definition")]
     pub bare: bool,
     /// Request complete responses instead of streaming
@@ -59,7 +59,7 @@ pub struct AgentArgs {
     /// The permissions of the run.
     #[command(flatten)]
     pub permissions: PermissionArgs,
-    /// Choose what happens to a call that needs approval; at a terminal, `pause` asks you
+    /// Choose how to handle a call that needs approval (at a terminal, `pause` prompts you)
     #[arg(
         long,
         help_heading = "Permissions",
@@ -107,7 +107,7 @@ pub struct PermissionArgs {
     /// Let the tools use this folder as well as the working directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, alias = "include-directories")]
     pub add_dir: Vec<PathBuf>,
-    /// Report at the end what the rules of FILE would have decided, without applying them
+    /// Report at the end what the rules in FILE would have decided, without applying them
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = ShadowFile::read)]
     pub shadow: Option<ShadowFile>,
 }
@@ -141,7 +141,7 @@ pub struct LimitArgs {
     /// the limit
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>, alias = "max-budget-usd")]
     pub max_cost: Option<Dollars>,
-    /// Stop the session after N steps across all turns; later turns keep the limit
+    /// Stop the session after N steps across all turns; the limit also applies to later turns
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU32>)]
     pub max_session_steps: Option<NonZeroU32>,
     /// Stop the session after N tokens across all turns

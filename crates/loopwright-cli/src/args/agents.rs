@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueHint};
 /// Arguments of `agents`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct AgentsArgs {
-    /// Search the project of this directory
+    /// Search the project in this directory
     #[arg(short = 'C', long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
     /// The command to run.

@@ -47,7 +47,7 @@ pub struct ReadArgs {
     /// Show at most N bytes [default: 32768]
     #[arg(long, value_name = "N")]
     pub max_bytes: Option<i64>,
-    /// Continue from this point, as printed at the end of the previous page
+    /// Continue from this token, printed at the end of the previous page
     #[arg(long, value_name = "TOKEN")]
     pub continue_from: Option<String>,
 }
@@ -132,7 +132,7 @@ pub struct GrepArgs {
     /// The directory or file to search
     #[arg(value_name = "PATH")]
     pub path: Option<String>,
-    /// Search only files whose names match
+    /// Search only files whose names match this glob
     #[arg(long, value_name = "GLOB")]
     pub glob: Option<String>,
     /// Show N lines before and after each match

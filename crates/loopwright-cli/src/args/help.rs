@@ -10,7 +10,7 @@ Examples:
     loopwright doctor
     loopwright config show
 
-  Ask a model about this directory; tools change nothing outside it
+  Ask a model about this directory; tools cannot change anything outside it
     export OPENAI_API_KEY=…
     loopwright run -m openai/gpt-5-mini \"Which of these files are not used?\"
 
@@ -34,10 +34,10 @@ Exit status:
 /// The end of `loopwright run --help`.
 pub(super) const RUN: &str = "\
 Examples:
-  Ask about this directory; tools change nothing outside it
+  Ask about this directory; tools cannot change anything outside it
     loopwright run \"Where is the parser tested?\"
 
-  Pipe the prompt in
+  Read the prompt from a pipe or a file
     git diff | loopwright run -m openai/gpt-5-mini
     loopwright run - < task.md
 
@@ -54,7 +54,7 @@ Examples:
     loopwright run --continue \"And which of them is the slowest?\"
     loopwright run --resume 7f3a
 
-  Require an answer that matches a JSON Schema, and a test that passes
+  Require an answer that matches a JSON Schema, or a passing test
     loopwright run --schema '{\"type\": \"array\"}' -o files.json \"Which files have no test?\"
     loopwright run --verify \"cargo test\" \"Fix the failing test\"
 
@@ -79,24 +79,24 @@ Examples:
 
 Keys:
   Enter sends the message; Alt-Enter, Ctrl-J, or a backslash before Enter starts a new line.
-  Ctrl-C stops the agent; pressed twice at an empty prompt, it exits. Ctrl-D exits.
+  Ctrl-C stops the agent, or exits if pressed twice at an empty prompt. Ctrl-D exits.
   Tab completes commands and files. Ctrl-R searches the history. Ctrl-G opens $EDITOR.
-  Esc Esc lists your messages, so that you can rewind to one. Ctrl-O shows a folded paste.
+  Esc Esc lists your messages; choose one to rewind to it. Ctrl-O expands a folded paste.
 
 Commands:
   /help /clear /resume [TEXT] /continue /fork /rewind [STEP] [files] /turns /compact
   /diff /context /thinking /cost /export [FILE] /init /review [WHAT] /agents /skills /model [NAME]
   /effort [LEVEL] /mode [MODE] /add-dir [DIR] /tasks [N] /mcp /permissions /trust /hooks
   /quit, and /NAME for a skill or command;
-  /SERVER:PROMPT sends a prompt of an MCP server; !COMMAND runs a command in the sandbox,
-  @FILE attaches a file, @SERVER:URI a resource of an MCP server
+  /SERVER:PROMPT sends a prompt from an MCP server; !COMMAND runs a command in the sandbox,
+  @FILE attaches a file, and @SERVER:URI attaches a resource from an MCP server
 
 Without a terminal, each line of standard input is a turn.";
 
 /// The end of `loopwright sessions --help`.
 pub(super) const SESSIONS: &str = "\
 Examples:
-  List the sessions of this directory and show one
+  List the sessions of this directory, and show one of them
     loopwright sessions list
     loopwright sessions show 7f3a
 
@@ -108,18 +108,18 @@ Examples:
     loopwright sessions export 7f3a talk.jsonl
     loopwright sessions import talk.jsonl
 
-  Delete sessions unused for 30 days
+  Delete sessions that have not been used for 30 days
     loopwright sessions prune --older-than 30d";
 
 /// The end of `loopwright agents --help`.
 pub(super) const AGENTS: &str = "\
 Examples:
-  Create an agent, check its file and run it
+  Create an agent, check its definition file and run the agent
     loopwright agents new reviewer --description \"Reviews changes\"
     loopwright agents validate
     loopwright run --agent reviewer \"Look at the last commit\"
 
-  List the agents and show one
+  List the agents, and show one of them
     loopwright agents list
     loopwright agents show reviewer
 
@@ -138,16 +138,16 @@ Examples:
     loopwright submit --session 7f3a \"And which is the slowest?\"
     loopwright sessions decide 7f3a deny && loopwright submit --session 7f3a
 
-  Submit a job that runs once even if submitted again
+  Submit a job that runs only once, even if it is submitted again
     loopwright submit --id nightly-2026-11-22 \"Summarize the log\"";
 
 /// The end of `loopwright jobs --help`.
 pub(super) const JOBS: &str = "\
 Examples:
-  List the jobs that wait for a decision
+  List the jobs that need a decision
     loopwright jobs --status needs-input
 
-  Submit a job at 7:30 UTC on weekdays, each in a new session
+  Submit a job at 7:30 UTC every weekday, each time in a new session
     loopwright jobs schedule add morning \"30 7 * * 1-5\" \"Summarize the log of the last day\"";
 
 /// The end of `loopwright worker --help`.
@@ -174,14 +174,14 @@ Examples:
   Give each session its own directory
     loopwright serve --session-dirs /srv/sessions
 
-  Serve clients with tokens, behind a proxy that terminates TLS
+  Serve clients that have tokens, behind a proxy that terminates TLS
     loopwright tokens create --principal ada --role run
     loopwright serve --listen 0.0.0.0:8787 --behind-proxy --host agents.example.org \\
         --session-dirs /srv/sessions --store env:DATABASE_URL
 
 After Ctrl-C or SIGTERM, the server starts no new runs, finishes the running steps
 and exits; other servers and workers that share the session store continue the rest.
-A second signal exits immediately.";
+A second signal makes it exit immediately.";
 
 /// The end of `loopwright doctor --help`.
 pub(super) const DOCTOR: &str = "\

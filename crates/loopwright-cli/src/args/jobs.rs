@@ -20,8 +20,8 @@ use crate::prompt::PromptSource;
 /// Arguments of `submit`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct SubmitArgs {
-    /// The task, followed by any piped input; `-` reads the task from standard input; no PROMPT
-    /// resumes the session
+    /// The task, followed by any piped input; with `-`, the task is read from standard input; without PROMPT,
+    /// the session is resumed
     #[arg(value_name = "PROMPT|-")]
     pub prompt: Option<String>,
     /// Use this session, by ID or unique prefix; `new` creates one
@@ -30,13 +30,13 @@ pub struct SubmitArgs {
     /// Wait for the job to finish and print the answer
     #[arg(long)]
     pub follow: bool,
-    /// Set the job ID; a job submitted twice under one ID runs once
+    /// Set the job ID; a job that is submitted twice with the same ID runs only once
     #[arg(long, value_name = "NAME")]
     pub id: Option<JobId>,
     /// Run the job only on workers with this label, such as `gpu` or `zone=eu`; repeatable
     #[arg(long, value_name = "LABEL")]
     pub needs: Vec<JobLabel>,
-    /// Start jobs with a higher priority first
+    /// Set the priority of the job; higher numbers start first
     #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true)]
     pub priority: i32,
     /// Start the job after this duration, such as `90s` or `2h`
@@ -45,7 +45,7 @@ pub struct SubmitArgs {
     /// Start the job at this time, such as `2027-01-31T07:00:00Z`
     #[arg(long, value_name = "TIME")]
     pub at: Option<Timestamp>,
-    /// Submit a job for each line of a file of JSON objects; `-` reads standard input
+    /// Submit one job per line of this file of JSON objects; `-` reads standard input
     #[arg(long, value_name = "FILE|-", conflicts_with_all = ["prompt", "id", "follow", "session", "after", "at"])]
     pub bulk: Option<PathBuf>,
     /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
@@ -71,13 +71,13 @@ pub struct WorkerArgs {
     /// Give running steps S seconds to finish after a stop signal
     #[arg(long, value_name = "S", default_value = "30", value_parser = parsed::<Duration>)]
     pub drain_timeout: Duration,
-    /// Run the jobs that Restate delivers; its ingress has this address
+    /// Run jobs that Restate delivers; this is the URL of the Restate ingress
     #[arg(long, value_name = "URL", value_parser = parsed::<BaseUrl>, conflicts_with_all = ["labels", "exit_when_idle"], help_heading = "Restate")]
     pub restate: Option<BaseUrl>,
     /// Share jobs with the workers of this Restate service [default: Loopwright]
     #[arg(long, value_name = "NAME", help_heading = "Restate")]
     pub restate_service: Option<String>,
-    /// Refuse requests that are not signed with this public key of Restate
+    /// Reject requests that lack a valid signature for this Restate public key
     #[arg(long, value_name = "KEY", help_heading = "Restate")]
     pub restate_identity_key: Option<String>,
     /// Accept connections from Restate at this address
@@ -86,7 +86,7 @@ pub struct WorkerArgs {
     /// Register this worker through the admin API of Restate at this address
     #[arg(long, value_name = "URL", value_parser = parsed::<BaseUrl>, help_heading = "Restate")]
     pub restate_admin: Option<BaseUrl>,
-    /// Register this address, such as that of a load balancer, instead of the address on which the worker listens
+    /// Register this address, such as that of a load balancer, instead of the one on which the worker listens
     #[arg(long, value_name = "URL", value_parser = parsed::<BaseUrl>, requires = "restate_admin", help_heading = "Restate")]
     pub restate_address: Option<BaseUrl>,
     /// Process only sessions in this directory; repeatable [default: the current directory]
@@ -124,7 +124,7 @@ pub struct JobsArgs {
 /// The commands of `jobs`.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum JobsCommand {
-    /// Submit a job at set times
+    /// Submit jobs on a schedule
     #[command(subcommand)]
     Schedule(ScheduleCommand),
 }
@@ -136,7 +136,7 @@ pub enum ScheduleCommand {
     Add(Box<ScheduleAddArgs>),
     /// List schedules
     List(ScheduleListArgs),
-    /// Remove a schedule; its jobs and sessions stay
+    /// Remove a schedule; its jobs and sessions are kept
     Remove(ScheduleRemoveArgs),
 }
 
@@ -145,10 +145,10 @@ pub enum ScheduleCommand {
 pub struct ScheduleAddArgs {
     /// The name of the schedule
     pub name: JobId,
-    /// The times in UTC, as a cron pattern of five fields, such as `30 7 * * 1-5`
+    /// The times in UTC, as a cron pattern with five fields, such as `30 7 * * 1-5`
     #[arg(value_name = "CRON")]
     pub cron: String,
-    /// The task of each job
+    /// The task for each job
     pub prompt: String,
     /// Send each task to this session, by ID or unique prefix; `new` uses a new session for each job
     #[arg(long, value_name = "ID|new", default_value = "new", conflicts_with = "definition", help_heading = "Session", add = ArgValueCompleter::new(completions::sessions))]
@@ -156,7 +156,7 @@ pub struct ScheduleAddArgs {
     /// Run the job only on workers with this label, such as `gpu` or `zone=eu`; repeatable
     #[arg(long, value_name = "LABEL")]
     pub needs: Vec<JobLabel>,
-    /// Start jobs with a higher priority first
+    /// Set the priority of the job; higher numbers start first
     #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true)]
     pub priority: i32,
     /// Use this session store [default: sessions.db in ~/.local/state/loopwright]

@@ -13,7 +13,7 @@ use crate::config::{ModelName, Text};
 /// Arguments of `mcp`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct McpArgs {
-    /// Use the servers of this directory
+    /// Use the servers configured for this directory
     #[arg(short = 'C', long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
     /// The command to run.
@@ -28,9 +28,9 @@ pub enum McpCommand {
     List(McpListArgs),
     /// Start a server and show its tools, how they have changed, and its log
     Show(McpShowArgs),
-    /// Start servers and report which of them work; exit with 1 if any fails
+    /// Start servers and report which of them work; exit with code 1 if any fails
     Test(McpTestArgs),
-    /// Call a tool of a server and print its result as JSON; exit with 1 if the tool fails
+    /// Call a tool of a server and print its result as JSON; exit with code 1 if the tool fails
     Call(McpCallArgs),
     /// Add a server for yourself or for the project
     Add(McpAddArgs),
@@ -38,11 +38,11 @@ pub enum McpCommand {
     Remove(McpRemoveArgs),
     /// Approve the current tools of a server
     Approve(McpApproveArgs),
-    /// Log in to a server with a URL, using a browser
+    /// Log in to a remote server through a browser
     Login(McpLoginArgs),
-    /// Delete the login of a server
+    /// Delete the stored login for a server
     Logout(McpLogoutArgs),
-    /// Serve agents, sessions and skills, or tools, to a client over standard input and output
+    /// Serve agents, sessions and skills, or tools, to an MCP client over standard input and output
     Serve(Box<McpServeArgs>),
 }
 
@@ -55,7 +55,7 @@ pub struct McpServeArgs {
     /// Serve only this agent; repeatable [default: all agents]
     #[arg(long = "agent", value_name = "NAME", add = ArgValueCompleter::new(completions::agents))]
     pub agents: Vec<String>,
-    /// Use this model of this provider
+    /// Use this model from this provider
     #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelName>)]
     pub model: Option<ModelName>,
     /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
@@ -86,7 +86,7 @@ pub struct McpListArgs {
 /// Arguments of `mcp show`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct McpShowArgs {
-    /// Name of the server
+    /// The name of the server
     #[arg(value_name = "NAME")]
     pub name: String,
     /// Print one JSON object
@@ -97,7 +97,7 @@ pub struct McpShowArgs {
 /// Arguments of `mcp test`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct McpTestArgs {
-    /// Names of the servers [default: all]
+    /// The names of the servers [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
 }
@@ -105,13 +105,13 @@ pub struct McpTestArgs {
 /// Arguments of `mcp call`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct McpCallArgs {
-    /// Name of the server
+    /// The name of the server
     #[arg(value_name = "NAME")]
     pub name: String,
     /// The name of the tool on the server
     #[arg(value_name = "TOOL")]
     pub tool: String,
-    /// Arguments of the tool, one JSON object
+    /// The arguments of the tool, as one JSON object
     #[arg(value_name = "ARGUMENTS", default_value = "{}")]
     pub arguments: String,
 }
@@ -119,10 +119,10 @@ pub struct McpCallArgs {
 /// Arguments of `mcp add`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct McpAddArgs {
-    /// Name of the server
+    /// The name of the server
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// URL of the server, unix:PATH of its socket, or the command that starts it, with arguments
+    /// The URL of the server, its socket as unix:PATH, or the command that starts the server, with its arguments
     #[arg(
         value_name = "URL|COMMAND",
         required = true,
@@ -130,19 +130,19 @@ pub struct McpAddArgs {
         allow_hyphen_values = true
     )]
     pub target: Vec<String>,
-    /// Add the server to the .mcp.json file of the project, for all its users
+    /// Add the server to the .mcp.json file of the project, for all users of the project
     #[arg(long)]
     pub project: bool,
-    /// Set an environment variable of the command; refer to your own as '${NAME}'
+    /// Set an environment variable for the command; '${NAME}' in the value refers to one of your own variables
     #[arg(short, long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
-    /// Send a header to the URL; refer to environment variables as '${NAME}'
+    /// Send this header to the URL; '${NAME}' in the value refers to an environment variable
     #[arg(long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
-    /// Confine the command, or run it with your permissions [default: on]
+    /// Run the command in the sandbox, or with your own permissions [default: on]
     #[arg(long, value_name = "WHICH")]
     pub sandbox: Option<SandboxArg>,
-    /// Let the command reach this host; `all` for every host
+    /// Let the command reach this host; `all` allows every host
     #[arg(long, value_name = "HOST")]
     pub network: Vec<String>,
     /// Let the command read this path
@@ -151,7 +151,7 @@ pub struct McpAddArgs {
     /// Let the command write to this path
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub write: Vec<PathBuf>,
-    /// Use only this tool of the server; `*` stands for any characters; repeatable
+    /// Use only this tool of the server; `*` matches any characters; repeatable
     #[arg(long = "tool", value_name = "NAME")]
     pub tools: Vec<String>,
     /// Stop a call after this many seconds without a progress report [default: 60]
@@ -204,7 +204,7 @@ pub enum SandboxArg {
 /// Arguments of `mcp remove`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct McpRemoveArgs {
-    /// Name of the server
+    /// The name of the server
     #[arg(value_name = "NAME")]
     pub name: String,
     /// Remove the server from the .mcp.json file of the project
@@ -215,10 +215,10 @@ pub struct McpRemoveArgs {
 /// Arguments of `mcp login`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct McpLoginArgs {
-    /// Name of the server
+    /// The name of the server
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Use this client ID, registered in advance
+    /// Use this client ID, which you have registered in advance
     #[arg(long, value_name = "ID")]
     pub client_id: Option<String>,
     /// Read the secret of that client from this environment variable
@@ -232,7 +232,7 @@ pub struct McpLoginArgs {
 /// Arguments of `mcp logout`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct McpLogoutArgs {
-    /// Name of the server
+    /// The name of the server
     #[arg(value_name = "NAME")]
     pub name: String,
 }
@@ -240,7 +240,7 @@ pub struct McpLogoutArgs {
 /// Arguments of `mcp approve`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct McpApproveArgs {
-    /// Name of the server
+    /// The name of the server
     #[arg(value_name = "NAME")]
     pub name: String,
 }

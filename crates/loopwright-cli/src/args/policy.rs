@@ -9,7 +9,7 @@ use super::agent::PermissionArgs;
 /// Arguments of `policy`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct PolicyArgs {
-    /// Use the rules of this directory
+    /// Use the rules that apply in this directory
     #[arg(short = 'C', long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
     /// The command to run.
@@ -24,9 +24,9 @@ pub enum PolicyCommand {
     Show(ShowArgs),
     /// Explain the decision about a call
     Explain(ExplainArgs),
-    /// Find rules that never match, or match less or more than they seem to
+    /// Find rules that never match, or that match more or fewer calls than they seem to
     Lint(LintArgs),
-    /// Compare decisions with a table of calls; exit with 3 if any differs
+    /// Check decisions against a table of calls; exit with code 3 if any differs
     Test(TestArgs),
 }
 
@@ -44,10 +44,10 @@ pub struct ShowArgs {
 /// Arguments of `policy explain`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ExplainArgs {
-    /// The shell command, or with --tool the arguments of the call as JSON
+    /// The shell command or, with --tool, the arguments of the call as JSON
     #[arg(value_name = "COMMAND")]
     pub call: String,
-    /// Explain a call of this tool
+    /// Explain a call to this tool
     #[arg(long, value_name = "NAME")]
     pub tool: Option<String>,
     /// Print one JSON object
@@ -80,7 +80,7 @@ pub struct TestArgs {
 /// Arguments of `trust`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct TrustArgs {
-    /// Trust the project of this directory
+    /// Trust the project in this directory
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
     /// Trust without confirmation

@@ -24,7 +24,7 @@ pub struct ExplainArgs {
     /// The directory in which commands run
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
-    /// Show which program this command would run
+    /// Show which program would run for this command
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
@@ -35,16 +35,16 @@ pub struct ExecArgs {
     /// Run in this directory and allow writes to it
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
-    /// Set network access: `off`, `loopback`, `host`, or host names to reach, such as `crates.io,*.crates.io` [default: loopback]
+    /// Set network access: `off`, `loopback`, `host`, or the host names that the command may reach, such as `crates.io,*.crates.io` [default: loopback]
     #[arg(long, value_name = "ACCESS", value_parser = network)]
     pub network: Option<Network>,
-    /// Allow reads of this path
+    /// Allow the command to read this path
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub read: Vec<PathBuf>,
-    /// Allow writes to this path
+    /// Allow the command to write to this path
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub write: Vec<PathBuf>,
-    /// Deny reads of this path inside the directory
+    /// Prevent the command from reading this path inside the directory
     #[arg(long, value_name = "PATH")]
     pub hide: Vec<PathBuf>,
     /// Set an environment variable
@@ -77,7 +77,7 @@ pub struct ExecArgs {
     /// Choose how changes to the directory are applied
     #[arg(long, value_name = "MODE", value_enum, default_value = "apply")]
     pub changes: ChangesArg,
-    /// Allow changes to files and folders with this protected name, at any depth
+    /// Allow changes to files and folders that have this protected name, at any depth
     #[arg(long, value_name = "NAME")]
     pub allow: Vec<PathBuf>,
     /// Use this container image

@@ -18,19 +18,19 @@ use crate::config::Text;
 /// Arguments of `serve`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ServeArgs {
-    /// Listen on this address; any address except loopback requires --behind-proxy
+    /// Listen on this address; an address other than loopback requires --behind-proxy
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8787")]
     pub listen: SocketAddr,
-    /// Serve requests for this host name, with its port unless it is the default; repeatable
+    /// Accept requests for this host name; include the port unless it is the default; repeatable
     #[arg(long = "host", value_name = "NAME[:PORT]")]
     pub hosts: Vec<String>,
-    /// Trust that a proxy terminates TLS, and that nothing else reaches the server
+    /// Assume that a proxy terminates TLS and that clients can reach the server only through the proxy
     #[arg(long, requires = "hosts")]
     pub behind_proxy: bool,
-    /// Take the name of the principal from this header, which the proxy sets or removes
+    /// Take the name of the principal from this header, which the proxy must always set or remove
     #[arg(long, value_name = "NAME", requires = "behind_proxy")]
     pub principal_header: Option<String>,
-    /// Give principals of --principal-header this role
+    /// Give this role to principals named by --principal-header
     #[arg(
         long,
         value_name = "ROLE",
@@ -42,19 +42,19 @@ pub struct ServeArgs {
     /// The issuer of tokens.
     #[command(flatten)]
     pub oidc: OidcArgs,
-    /// Open the page of the server in a browser
+    /// Open the server's web page in a browser
     #[arg(long, conflicts_with = "behind_proxy")]
     pub open: bool,
     /// Accept the tokens in this file [default: tokens.json in ~/.local/state/loopwright]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tokens: Option<PathBuf>,
-    /// In this directory, create a directory for each session, and remove it with the session
+    /// Create a directory for each session in this directory, and remove it together with the session
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub session_dirs: Option<PathBuf>,
     /// The limits of principals that have none of their own.
     #[command(flatten)]
     pub limits: PrincipalLimitArgs,
-    /// Append a line of JSON to this file for each request that changes something or is refused
+    /// Append a line of JSON to this file for each request that changes something or is rejected
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub audit: Option<PathBuf>,
     /// Run up to N sessions concurrently; others wait
@@ -81,10 +81,10 @@ pub struct ServeArgs {
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "OpenID Connect")]
 pub struct OidcArgs {
-    /// Accept bearer tokens of this OpenID Connect issuer
+    /// Accept bearer tokens from this OpenID Connect issuer
     #[arg(long, value_name = "URL", requires = "oidc_audience")]
     pub oidc_issuer: Option<String>,
-    /// Accept only tokens of the issuer that have this audience
+    /// Accept only tokens from the issuer that have this audience
     #[arg(long, value_name = "NAME", requires = "oidc_issuer")]
     pub oidc_audience: Option<String>,
     /// Take the name of the principal from this claim, whose value users must not be able to choose [default: sub]
@@ -96,7 +96,7 @@ pub struct OidcArgs {
     /// Give ROLE to tokens whose role claim has VALUE; repeatable
     #[arg(long, value_name = "VALUE=ROLE", value_parser = mapped_role, requires = "oidc_role_claim")]
     pub oidc_map: Vec<(String, RoleArg)>,
-    /// Give this role to tokens that match no --oidc-map [default: refuse them]
+    /// Give this role to tokens that match no --oidc-map [default: reject them]
     #[arg(long, value_name = "ROLE", value_enum, requires = "oidc_issuer")]
     pub oidc_role: Option<RoleArg>,
 }
@@ -136,16 +136,16 @@ fn mapped_role(text: &str) -> Result<(String, RoleArg), String> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Limits of principals")]
 pub struct PrincipalLimitArgs {
-    /// Accept at most N requests per minute from a principal
+    /// Accept at most N requests per minute from each principal
     #[arg(long, value_name = "N")]
     pub rate: Option<NonZeroU32>,
-    /// Refuse another run of a principal while N of its runs are queued or running
+    /// Reject further runs from a principal while N of its runs are queued or running
     #[arg(long, value_name = "N")]
     pub max_runs: Option<NonZeroU32>,
-    /// Refuse runs of a principal that has used N tokens in the current UTC day
+    /// Reject runs from a principal that has used N tokens in the current UTC day
     #[arg(long, value_name = "N")]
     pub tokens_per_day: Option<NonZeroU64>,
-    /// Refuse runs of a principal that has spent this amount in the current UTC day
+    /// Reject runs from a principal that has spent this amount in the current UTC day
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub cost_per_day: Option<Cost>,
 }
@@ -178,13 +178,13 @@ pub struct TokensArgs {
 /// Subcommands of `tokens`.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum TokensCommand {
-    /// Create a token and print it; it cannot be shown again
+    /// Create a token and print it; the token cannot be shown again
     ///
     /// For limits that are not set, those of the server apply.
     Create(TokenCreateArgs),
     /// List the tokens without their secrets
     List(TokenListArgs),
-    /// Revoke a token; later requests with it are rejected
+    /// Revoke a token; later requests that use the token are rejected
     Revoke(TokenRevokeArgs),
 }
 

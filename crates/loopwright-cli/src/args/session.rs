@@ -38,10 +38,10 @@ pub struct ResumeArgs {
     /// Resume this session; a unique prefix of the ID is enough
     #[arg(short, long, value_name = "ID", conflicts_with = "definition", add = ArgValueCompleter::new(completions::sessions))]
     pub resume: Option<SessionId>,
-    /// Resume a copy of this session, optionally as of a step
+    /// Resume a copy of this session, optionally only up to a step
     #[arg(long, value_name = "ID[@STEP]", conflicts_with = "definition", add = ArgValueCompleter::new(completions::sessions))]
     pub fork: Option<ForkRef>,
-    /// Do not save a session
+    /// Do not save the session
     #[arg(long, alias = "no-session-persistence", alias = "ephemeral")]
     pub no_session: bool,
 }

@@ -30,9 +30,9 @@ pub enum SessionsCommand {
     List(ListArgs),
     /// Show the messages and tool calls of a session
     Show(ShowArgs),
-    /// Open the page of a session in a browser; needs `loopwright serve`
+    /// Open a session in a browser; requires a running `loopwright serve`
     Open(OpenArgs),
-    /// Follow a running session from another terminal; Ctrl-C stops only the output
+    /// Follow a running session from another terminal; Ctrl-C stops the output but not the session
     Follow(FollowArgs),
     /// Write a session to a file that another machine can import
     Export(ExportArgs),
@@ -40,7 +40,7 @@ pub enum SessionsCommand {
     Import(ImportArgs),
     /// Copy a session up to a step and print the ID of the copy
     Fork(ForkArgs),
-    /// Rewind a session to the end of a step; 0 is the start
+    /// Rewind a session to the end of a step; step 0 is the start of the session
     Rewind(RewindArgs),
     /// Approve or deny a tool call, or answer a question
     Decide(DecideArgs),
@@ -56,9 +56,9 @@ pub enum SessionsCommand {
     Delete(DeleteArgs),
     /// Check that every session can be read
     Check(CheckArgs),
-    /// Copy all sessions to a new file, even while in use
+    /// Copy all sessions to a new file, even while they are in use
     Backup(BackupArgs),
-    /// Delete old sessions and finished jobs and free their space
+    /// Delete old sessions and finished jobs, and free their disk space
     Prune(PruneArgs),
 }
 
@@ -68,13 +68,13 @@ pub const LIMIT: u32 = 20;
 /// Arguments of `approvals`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ApprovalsArgs {
-    /// Search the N most recently changed sessions
+    /// Search only the N most recently changed sessions
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
-    /// Keep watching and print new waiting calls, until Ctrl-C
+    /// Keep watching, and print further calls that need a decision or an answer, until Ctrl-C
     #[arg(long)]
     pub follow: bool,
-    /// Print one JSON object; with --follow, one per line for each session
+    /// Print one JSON object; with --follow, print one per session, each on its own line
     #[arg(long)]
     pub json: bool,
     /// Use the sessions of this store
@@ -97,7 +97,7 @@ pub struct ListArgs {
     /// List only sessions of this agent
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Continue from this point, as printed at the end of the previous page
+    /// Continue from this cursor, printed at the end of the previous page
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
     /// Print one JSON object
@@ -156,13 +156,13 @@ pub struct OpenArgs {
     /// The session.
     #[command(flatten)]
     pub id: IdArg,
-    /// The address of the server
+    /// The URL of the server
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8787")]
     pub url: String,
     /// Sign in with this token file [default: tokens.json in ~/.local/state/loopwright]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tokens: Option<PathBuf>,
-    /// Print the address instead of opening a browser
+    /// Print the URL instead of opening a browser
     #[arg(long)]
     pub print: bool,
 }
@@ -173,11 +173,11 @@ pub struct FollowArgs {
     /// The session.
     #[command(flatten)]
     pub id: IdArg,
-    /// Start after this event, numbered as `seq` in `--json` output; 0 is the start of the session
+    /// Start after the event with this `seq` number in `--json` output; 0 is the start of the session
     /// [default: the start of the latest run]
     #[arg(long, value_name = "SEQ")]
     pub after: Option<u64>,
-    /// Print one JSON object per line for every event
+    /// Print each event as one line of JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -221,7 +221,7 @@ pub struct RewindArgs {
     /// The step, as numbered by `sessions show`
     #[arg(value_name = "STEP")]
     pub step: u64,
-    /// Also undo file changes made by tools after that step; files that were also changed in another way are kept
+    /// Also undo file changes that tools made after that step, except in files that were also changed by other means
     #[arg(long)]
     pub files: bool,
 }
@@ -232,17 +232,17 @@ pub struct DecideArgs {
     /// The session.
     #[command(flatten)]
     pub id: IdArg,
-    /// The call, as numbered by `sessions show`, and the decision; omit the call if only one waits.
-    /// For an approval: `approve`, optionally with other arguments as JSON, or `deny`, optionally
+    /// The call, as numbered by `sessions show`, and the decision; omit the call if only one is waiting.
+    /// For an approval: `approve`, optionally with different arguments as JSON, or `deny`, optionally
     /// with a reason. For a question: `reply ANSWER`, `decline` or `cancel`. For a tool that runs elsewhere:
     /// `result JSON` or `error TEXT`. For an interrupted call: `retry`, `done`, optionally with its
     /// result, or `skip`. For any call: `stop`, which denies it and stops the run
     #[arg(value_name = "[CALL] DECISION [TEXT]", num_args = 1..=3, required = true)]
     pub what: Vec<String>,
-    /// Also allow or deny such calls in this project from now on; shows the rule for confirmation
+    /// Also allow or deny such calls in this project from now on, once you have confirmed the rule
     #[arg(long, group = "lasting")]
     pub always: bool,
-    /// Also allow or deny such calls for the rest of this session; shows the rule for confirmation
+    /// Also allow or deny such calls for the rest of this session, once you have confirmed the rule
     #[arg(long, group = "lasting")]
     pub session: bool,
     /// Store the rule without confirmation
@@ -275,7 +275,7 @@ pub struct CheckArgs {
 /// Arguments of `sessions backup`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct BackupArgs {
-    /// The file to write, or the directory for a file store; must not exist
+    /// The file to create, or the directory to create for a file store; must not exist yet
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub to: PathBuf,
 }
@@ -283,13 +283,13 @@ pub struct BackupArgs {
 /// Arguments of `sessions prune`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct PruneArgs {
-    /// Delete sessions unused for longer than this, such as `30d` or `12h`
+    /// Delete sessions that have not been used for this long, such as `30d` or `12h`
     #[arg(long, value_name = "AGE", value_parser = humantime::parse_duration)]
     pub older_than: Duration,
     /// List the sessions without deleting them
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Also delete changes that a rewind removed and no fork uses
+    /// Also delete changes that were removed by a rewind and that no fork uses
     #[arg(long)]
     pub unreachable: bool,
     /// Print one JSON object

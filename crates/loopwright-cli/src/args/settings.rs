@@ -26,16 +26,16 @@ pub struct ShowArgs {
     /// Show the settings that apply in this directory
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     workdir: Option<PathBuf>,
-    /// Show the settings with this model
+    /// Show the settings in effect with this model
     #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelName>)]
     model: Option<ModelName>,
-    /// Show the settings with these fallback models
+    /// Show the settings in effect with these fallback models
     #[arg(long, value_name = "PROVIDER/NAME,…", value_parser = parsed::<ModelRefs>)]
     fallback: Option<ModelRefs>,
-    /// Show the settings with this base URL
+    /// Show the settings in effect with this base URL
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = BaseUrlParser)]
     base_url: Option<BaseUrl>,
-    /// Show the settings with this session store
+    /// Show the settings in effect with this session store
     #[arg(long, value_name = "URL", value_parser = StoreParser)]
     store: Option<Text>,
     /// The limits.

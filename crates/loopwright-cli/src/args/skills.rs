@@ -9,7 +9,7 @@ use super::agents::{ListArgs, ShowArgs, ValidateArgs};
 /// Arguments of `skills`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct SkillsArgs {
-    /// Search the project of this directory
+    /// Search the project in this directory
     #[arg(short = 'C', long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
     /// The command to run.

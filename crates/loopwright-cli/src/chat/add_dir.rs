@@ -15,7 +15,7 @@ impl ChatSession<'_> {
         match self.added(typed) {
             Ok(folder) => {
                 let folder = sanitize_terminal(&folder.display().to_string());
-                console::tell(&format!("the tools can use {folder}"));
+                console::tell(&format!("the tools can now use {folder}"));
             }
             Err(error) => console::warn(&*error),
         }

@@ -21,7 +21,7 @@ pub(super) fn init() -> String {
 pub(super) fn review(what: &str) -> String {
     let command = typed_command(format!("/review {what}").trim_end());
     let what = if what.is_empty() {
-        "the uncommitted changes of this directory (`git status`, `git diff HEAD`, and new files)"
+        "the uncommitted changes in this directory (`git status`, `git diff HEAD`, and new files)"
     } else {
         what
     };

@@ -82,8 +82,8 @@ pub(super) async fn rewind(
         let session = runtime.rewind(id, to).await?;
         if !changed.is_empty() {
             let step = session.state().total_steps();
-            let hint = format!("`/rewind {step} files` undoes their changes");
-            console::tell(&format!("files not changed: {}; {hint}", names(&changed)));
+            let hint = format!("to undo the changes to them, type `/rewind {step} files`");
+            console::tell(&format!("files left unchanged: {}; {hint}", names(&changed)));
         }
         session
     };
@@ -131,13 +131,11 @@ impl Asked<'_> {
         }
         console::tell(&format!("files changed since then: {}", names(changed)));
         loop {
-            console::tell(
-                "also undo these changes? [y/N], or f to undo the files but not the conversation",
-            );
+            console::tell("also undo these changes? [y/N], or f to undo only the file changes");
             match self.input.answer(self.signals.as_deref_mut()).await {
                 InputEvent::TextOrSecret(text) => match Undone::answered(&text) {
                     Some(undone) => return Ok(undone),
-                    None => console::tell("the answer is y, n or f; Enter alone means n"),
+                    None => console::tell("answer y, n or f; Enter alone means n"),
                 },
                 other => return Err(other),
             }

@@ -18,7 +18,9 @@ impl ChatSession<'_> {
     /// on. Returns an exit status if the user leaves instead.
     pub(super) async fn trust(&mut self, input: &mut Input) -> Option<ExitCode> {
         if !is_watched() {
-            console::tell("without a terminal, nothing can be asked; run `loopwright trust --yes`");
+            console::tell(
+                "cannot ask for confirmation without a terminal; run `loopwright trust --yes`",
+            );
             return None;
         }
         let Place { config, sources } = self.place.clone();
@@ -55,7 +57,7 @@ impl ChatSession<'_> {
             _ => String::new(),
         };
         if !matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
-            console::tell(&format!("nothing was changed: {shown} is as trusted as before"));
+            console::tell(&format!("nothing was changed; to trust {shown}, answer `y`"));
             return None;
         }
         if let Err(error) = folders::update(&sources, &root, |it| it.trusted = Some(fingerprint)) {
@@ -73,7 +75,7 @@ impl ChatSession<'_> {
             }
             Err(refusal) => {
                 console::fail(&*refusal.error, refusal.exit_code);
-                console::tell(&format!("{shown} is trusted from the next start on"));
+                console::tell(&format!("{shown} will be trusted the next time Loopwright starts"));
             }
         }
         None

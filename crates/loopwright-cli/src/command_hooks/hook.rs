@@ -275,7 +275,7 @@ impl HookSetup {
     async fn record_changes(&self, before: FileSnapshot) {
         let recorded = tokio::task::spawn_blocking(move || before.record_changes()).await;
         if let Ok(Err(error)) = recorded {
-            (self.tell)(&format!("changes by hooks cannot be undone: {error}"));
+            (self.tell)(&format!("changes made by hooks cannot be undone: {error}"));
         }
     }
 

@@ -112,7 +112,7 @@ impl AgentHooks {
             None => {
                 let events = config.hooks.keys().map(|it| format!("`{it}`")).collect::<Vec<_>>();
                 Err(wrong(format!(
-                    "the agent's hooks at {} are no longer in its file; restore them, or start a new session",
+                    "the hooks for {} are no longer in the agent's file; restore them, or start a new session",
                     events.join(", ")
                 )))
             }

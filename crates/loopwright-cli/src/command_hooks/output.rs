@@ -125,7 +125,7 @@ impl Said {
                     HookEvent::PreToolUse | HookEvent::UserPromptSubmit => OnFailure::Block,
                     _ => OnFailure::Continue,
                 };
-                return self.fail(&format!("its output cannot be parsed: {error}"), on_failure);
+                return self.fail(&format!("the output cannot be parsed: {error}"), on_failure);
             }
         };
         let Specific {
@@ -161,9 +161,10 @@ impl Said {
         self.input = updated_input.filter(Value::is_object).or(self.input.take());
         match updated_tool_output {
             Some(output) if event == HookEvent::PostToolUse => self.output = Some(output),
-            Some(_) => self
-                .messages
-                .push(format!("`updatedToolOutput` of a hook is ignored at `{}`", event.name())),
+            Some(_) => self.messages.push(format!(
+                "`updatedToolOutput` of a hook is ignored for the event `{}`",
+                event.name()
+            )),
             None => {}
         }
         self.context

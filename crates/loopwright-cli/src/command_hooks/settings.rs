@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
                         value,
                         &every,
                         None,
-                        &format!("a group of `{name}` is not an object"),
+                        &format!("an entry in `hooks.{name}` is not an object"),
                     );
                 }
             }
@@ -160,15 +160,23 @@ impl<'a> Reader<'a> {
                             self.hook(&of_group, hook);
                         }
                     } else {
-                        let problem = format!("the `hooks` of a group of `{name}` are not a list");
+                        let problem =
+                            format!("`hooks` of an entry in `hooks.{name}` is not a list");
                         self.lost(value, &of_group, None, &problem);
                     }
                 }
-                key => self.warn(value, &format!("`{key}` in a group of `{name}` is ignored")),
+                key => {
+                    self.warn(value, &format!("`{key}` of an entry in `hooks.{name}` is ignored"));
+                }
             }
         }
         if !has_hooks {
-            self.lost(value, &of_group, None, &format!("a group of `{name}` has no `hooks`"));
+            self.lost(
+                value,
+                &of_group,
+                None,
+                &format!("an entry in `hooks.{name}` has no `hooks`"),
+            );
         }
     }
 
@@ -182,7 +190,8 @@ impl<'a> Reader<'a> {
         };
         // A hook that matches too much is safer than one that matches nothing.
         let name = event.name();
-        let message = format!("a matcher of `{name}` is not a {problem}; it matches every name");
+        let message =
+            format!("a `matcher` in `hooks.{name}` is not a {problem}; every name matches");
         self.warn(value, &message);
         Matcher::Every
     }
@@ -190,13 +199,19 @@ impl<'a> Reader<'a> {
     fn hook(&mut self, group: &Group<'_>, value: &'a RawValue) {
         let name = group.event.name();
         let Some(hook) = SettingsEntries::of(value) else {
-            return self.lost(value, group, None, &format!("a hook of `{name}` is not an object"));
+            return self.lost(
+                value,
+                group,
+                None,
+                &format!("a hook in `hooks.{name}` is not an object"),
+            );
         };
         let condition = match hook.get("if").map(|it| (it, of::<Option<String>>(it))) {
             None => None,
             Some((_, Some(rule))) => rule,
             Some((value, None)) => {
-                let told = format!("`if` of a hook of `{name}` is not a rule; every call matches");
+                let told =
+                    format!("`if` of a hook in `hooks.{name}` is not a rule; every call matches");
                 self.warn(value, &told);
                 None
             }
@@ -209,10 +224,20 @@ impl<'a> Reader<'a> {
                 self.hooks.push(hook);
             }
             (Some("command"), None) => {
-                self.lost(value, group, condition, &format!("a hook of `{name}` has no command"));
+                self.lost(
+                    value,
+                    group,
+                    condition,
+                    &format!("a hook in `hooks.{name}` has no `command`"),
+                );
             }
             (None, _) => {
-                self.lost(value, group, condition, &format!("a hook of `{name}` has no type"));
+                self.lost(
+                    value,
+                    group,
+                    condition,
+                    &format!("a hook in `hooks.{name}` has no `type`"),
+                );
             }
             (Some(kind), _) => self.unsupported(value, group, condition, kind),
         }
@@ -275,7 +300,7 @@ impl<'a> Reader<'a> {
                 _ => Some("is ignored"),
             };
             if let Some(odd) = odd {
-                self.warn(value, &format!("`{key}` of a hook of `{}` {odd}", event.name()));
+                self.warn(value, &format!("`{key}` of a hook in `hooks.{}` {odd}", event.name()));
             }
         }
         hook
@@ -290,7 +315,7 @@ impl<'a> Reader<'a> {
         kind: &str,
     ) {
         let name = group.event.name();
-        let problem = format!("a hook of `{name}` has the type `{kind}`, which is not supported");
+        let problem = format!("a hook in `hooks.{name}` has the unsupported type `{kind}`");
         if group.event == HookEvent::PreToolUse {
             self.warn(value, &format!("{problem}, so calls that it matches need approval"));
             let reason = format!("{}: {problem}", self.place(value));
@@ -322,7 +347,7 @@ impl<'a> Reader<'a> {
         let effect = match group.event {
             HookEvent::PreToolUse => "so calls that it could match are blocked",
             HookEvent::UserPromptSubmit => "so messages are blocked",
-            _ => return self.warnings.push(format!("{place}: {problem}; it does not run")),
+            _ => return self.warnings.push(format!("{place}: {problem}; it is ignored")),
         };
         self.warnings.push(format!("{place}: {problem}, {effect}"));
         self.stand_in(group, condition, Action::Block(format!("{place}: {problem}")));

@@ -51,8 +51,8 @@ fn settings_are_read_and_what_is_not_run_is_a_warning() {
         shown,
         [
             "PreToolUse Bash if Bash(rm *): check (settings.json)",
-            "PreToolUse Bash: asks: settings.json:1: a hook of `PreToolUse` has the type `prompt`, which is not supported",
-            "PreToolUse Bash: blocks: settings.json:1: a hook of `PreToolUse` has no command",
+            "PreToolUse Bash: asks: settings.json:1: a hook in `hooks.PreToolUse` has the unsupported type `prompt`",
+            "PreToolUse Bash: blocks: settings.json:1: a hook in `hooks.PreToolUse` has no `command`",
             "Stop: stop (settings.json)",
             "UserPromptSubmit: prompt (settings.json)",
         ]
@@ -83,23 +83,27 @@ fn a_hook_that_cannot_be_read_blocks_and_hides_no_other() {
     };
     let run = |event: &str, what: &str| format!("{event}{what} (s.json)");
     let cases = [
-        (format!(r#"[{{"matcher":"x"}},{ok}]"#), " x", "a group of `E` has no `hooks`"),
-        (format!("[7,{ok}]"), "", "a group of `E` is not an object"),
+        (format!(r#"[{{"matcher":"x"}},{ok}]"#), " x", "an entry in `hooks.E` has no `hooks`"),
+        (format!("[7,{ok}]"), "", "an entry in `hooks.E` is not an object"),
         (
             format!(r#"[{{"matcher":"x","hooks":{{}}}},{ok}]"#),
             " x",
-            "the `hooks` of a group of `E` are not a list",
+            "`hooks` of an entry in `hooks.E` is not a list",
         ),
         (
             format!(r#"[{{"matcher":"x","hooks":[1]}},{ok}]"#),
             " x",
-            "a hook of `E` is not an object",
+            "a hook in `hooks.E` is not an object",
         ),
-        (format!(r#"[{{"hooks":[{{"command":"a"}}]}},{ok}]"#), "", "a hook of `E` has no type"),
+        (
+            format!(r#"[{{"hooks":[{{"command":"a"}}]}},{ok}]"#),
+            "",
+            "a hook in `hooks.E` has no `type`",
+        ),
         (
             format!(r#"[{{"hooks":[{{"type":"command","command":7}}]}},{ok}]"#),
             "",
-            "a hook of `E` has no command",
+            "a hook in `hooks.E` has no `command`",
         ),
     ];
     for (groups, matcher, problem) in cases {
@@ -112,7 +116,7 @@ fn a_hook_that_cannot_be_read_blocks_and_hides_no_other() {
             let warned = vec![format!("{problem}, {effect}")];
             assert_eq!(of(event, &groups), (expect, warned), "{groups}");
         }
-        let warned = vec![format!("s.json:2: {}; it does not run", problem.replace('E', "Stop"))];
+        let warned = vec![format!("s.json:2: {}; it is ignored", problem.replace('E', "Stop"))];
         assert_eq!(of("Stop", &groups), (vec![run("Stop", ": ok")], warned), "{groups}");
     }
     let all = |text: &str| {
@@ -150,15 +154,15 @@ fn settings_of_a_hook_that_cannot_be_read_are_warnings_and_the_hook_runs() {
         warnings,
         [
             "s.json:1: `disableAllHooks` is not `true` or `false`; the hooks run",
-            "s.json:3: a matcher of `PreToolUse` is not a string; it matches every name",
-            "s.json:3: `name` in a group of `PreToolUse` is ignored",
-            "s.json:4: `if` of a hook of `PreToolUse` is not a rule; every call matches",
-            "s.json:3: `timeout` of a hook of `PreToolUse` is not a number of seconds; the default timeout applies",
-            "s.json:4: `onFailure` of a hook of `PreToolUse` is not `block` or `continue`; a failure blocks",
-            "s.json:4: `once` of a hook of `PreToolUse` is not `true` or `false`; the hook runs each time",
-            "s.json:5: `async` of a hook of `PreToolUse` is ignored; the agent waits for the hook",
-            "s.json:5: `statusMessage` of a hook of `PreToolUse` is ignored",
-            "s.json:5: `shell` of a hook of `PreToolUse` is ignored",
+            "s.json:3: a `matcher` in `hooks.PreToolUse` is not a string; every name matches",
+            "s.json:3: `name` of an entry in `hooks.PreToolUse` is ignored",
+            "s.json:4: `if` of a hook in `hooks.PreToolUse` is not a rule; every call matches",
+            "s.json:3: `timeout` of a hook in `hooks.PreToolUse` is not a number of seconds; the default timeout applies",
+            "s.json:4: `onFailure` of a hook in `hooks.PreToolUse` is not `block` or `continue`; a failure blocks",
+            "s.json:4: `once` of a hook in `hooks.PreToolUse` is not `true` or `false`; the hook runs each time",
+            "s.json:5: `async` of a hook in `hooks.PreToolUse` is ignored; the agent waits for the hook",
+            "s.json:5: `statusMessage` of a hook in `hooks.PreToolUse` is ignored",
+            "s.json:5: `shell` of a hook in `hooks.PreToolUse` is ignored",
         ]
     );
     let read =
@@ -256,7 +260,7 @@ fn an_answer_replaces_the_result_of_a_call_and_what_is_unknown_in_it_is_a_messag
     let after = answered(HookEvent::PostToolUse, &answer);
     assert_eq!((after.output, after.messages), (Some(json!("[redacted]")), vec![unknown.clone()]));
     let before = answered(HookEvent::PreToolUse, &answer);
-    let ignored = "`updatedToolOutput` of a hook is ignored at `PreToolUse`".to_owned();
+    let ignored = "`updatedToolOutput` of a hook is ignored for the event `PreToolUse`".to_owned();
     assert_eq!((before.output, before.messages), (None, vec![unknown, ignored]));
     assert_eq!(before.decision, Some(HookDecision::Block("no reason given".to_owned())));
 }

@@ -12,7 +12,7 @@ use super::user_only::Reason;
 pub enum ConfigError {
     /// The directory of the run is not one: a mistake of the command line.
     #[error(
-        "cannot use {path} as the working directory; name an existing directory with `--workdir`"
+        "cannot use {path} as the working directory; choose an existing directory with `--workdir`"
     )]
     Workdir {
         /// The directory as it was understood.
@@ -137,7 +137,7 @@ pub enum ConfigError {
     },
     /// A provider has a name that no model can refer to.
     #[error(
-        "`{key}` in {path} is not a valid provider name: it must be non-empty, without slashes and spaces, because a model is named `PROVIDER/NAME`; rename the provider"
+        "`{key}` in {path} is not a valid provider name: it must be non-empty and contain no slashes or spaces, because models are named `PROVIDER/NAME`; rename the provider"
     )]
     ProviderName {
         /// The key of the table.
@@ -154,6 +154,6 @@ fn suggested(name: Option<&str>) -> String {
 fn destination(user_file: Option<&Path>) -> String {
     match user_file {
         Some(path) => format!("move it to your user file {}", path.display()),
-        None => "move it to a user file and name that file with `--config`".to_owned(),
+        None => "move it to a user file and pass that file with `--config`".to_owned(),
     }
 }

@@ -146,14 +146,14 @@ pub const KEYS: &[Key] = &[
     .option("--add-dir"),
     key::<bool>(
         "permissions.claude",
-        "whether the settings of Claude Code for all projects may allow calls and run hooks",
+        "whether the Claude Code settings for all projects may allow calls and run hooks",
     ),
     key::<BackendChoice>("sandbox.backend", "the sandbox backend that confines commands"),
     key::<Strings>("sandbox.read", "further paths that commands may read"),
     key::<Strings>("sandbox.write", "further paths that commands may write to"),
     key::<Strings>(
         "sandbox.hide",
-        "paths that neither commands nor file tools may read, relative to the working directory or from `~`",
+        "paths that neither commands nor file tools may read, relative to the working directory or to `~`",
     ),
     key::<Strings>("sandbox.allow", "protected names that commands may change"),
     key::<Strings>(
@@ -166,7 +166,7 @@ pub const KEYS: &[Key] = &[
     ),
     key::<Strings>(
         "sandbox.path",
-        "folders that come first in the `PATH` of commands, and that commands may read",
+        "folders to put first in the `PATH` of commands, which may also read them",
     ),
     key::<Strings>(
         "sandbox.environment",
@@ -192,11 +192,11 @@ pub const KEYS: &[Key] = &[
     ),
     key::<String>(
         "chat.status_line",
-        "a command whose first line of output is shown above the prompt of `chat`, instead of the built-in status line; `off` shows none",
+        "a command whose first line of output is shown above the prompt of `chat`, instead of the built-in status line; `off` shows no status line",
     ),
     key::<bool>(
         "chat.notifications",
-        "whether the terminal is notified when a run waits for you, or ends after ten seconds or more",
+        "whether the terminal notifies you when a run waits for you, or ends after ten seconds or more",
     ),
     key::<bool>(
         "chat.plain",
@@ -204,22 +204,22 @@ pub const KEYS: &[Key] = &[
     ),
     key::<ModelRef>(
         "aliases.NAME",
-        "the model for the name NAME, such as `sonnet`, in `model`, `--model`, `/model` and agent definitions",
+        "the model for which NAME, such as `sonnet`, is a short name in `model`, `--model`, `/model` and agent definitions",
     ),
     key::<SearchSetting>(
         "web.search",
-        "the service of the tool `web_search`: `brave` with its key in BRAVE_API_KEY, `tavily` with its key in TAVILY_API_KEY, \
-         the base URL of a SearXNG server, or a model of `anthropic`, `openai-responses` or `gemini`, whose provider searches",
+        "the service that the tool `web_search` uses: `brave` with its key in BRAVE_API_KEY, `tavily` with its key in TAVILY_API_KEY, \
+         the base URL of a SearXNG server, or a model of `anthropic`, `openai-responses` or `gemini`, whose provider then runs the search",
     ),
     key::<Text>("store.url", "the session store").option("--store").variable("LOOPWRIGHT_STORE"),
     key::<Roots>(
         "worker.roots",
-        "the folders in which a worker may work; by default the directory where it is started",
+        "the folders in which a worker may work; by default the directory in which the worker starts",
     )
     .option("--root"),
     key::<BaseUrl>(
         "worker.restate",
-        "the address of Restate, which then delivers jobs to workers instead of the queue",
+        "the URL of Restate; if it is set, workers receive jobs from Restate instead of the queue",
     )
     .example("\"http://127.0.0.1:8080\"")
     .option("--restate")
@@ -232,7 +232,7 @@ pub const KEYS: &[Key] = &[
     .option("--restate-service"),
     key::<String>(
         "worker.restate_identity_key",
-        "the public key of Restate; workers then refuse requests that are not signed with it",
+        "the Restate public key; if it is set, workers reject requests that lack a valid signature for it",
     )
     .example("\"publickeyv1_ChjENKeMvCtRnqG2mrBK1HmPKufgFUc98K8B3ononQvp\"")
     .option("--restate-identity-key"),

@@ -23,7 +23,7 @@ pub struct McpLayers {
 pub struct McpTable(pub ServerEntry);
 
 impl SettingValue for McpTable {
-    const EXPECTED: &'static str = "a table with `command` or `url`, and only known keys";
+    const EXPECTED: &'static str = "a table with `command` or `url`, and no unknown keys";
     const EXAMPLE: &'static str = "{ command = \"uvx\", args = [\"mcp-server-git\"] }";
 
     fn from_text(_: &str) -> Option<Self> {

@@ -27,7 +27,7 @@ impl CommandLine {
 }
 
 impl SettingValue for CommandLine {
-    const EXPECTED: &'static str = "an array of a program and its arguments";
+    const EXPECTED: &'static str = "an array with a program and its arguments";
     const EXAMPLE: &'static str =
         "[\"notify-send\", \"Loopwright\", \"The agent is waiting for you.\"]";
 

@@ -22,7 +22,7 @@ pub struct PermissionSettings {
     pub deny: Option<Setting<RuleList>>,
     /// `permissions.folders`, besides the working directory
     pub folders: Option<Setting<Strings>>,
-    /// `permissions.claude`: whether the settings of Claude Code for all projects may allow calls and run hooks
+    /// `permissions.claude`: whether the Claude Code settings for all projects may allow calls and run hooks
     pub claude: Option<Setting<bool>>,
 }
 

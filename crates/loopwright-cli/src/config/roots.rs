@@ -29,7 +29,7 @@ fn folder(text: &str) -> Option<PathBuf> {
 }
 
 impl SettingValue for Roots {
-    const EXPECTED: &'static str = "an array of absolute paths of folders";
+    const EXPECTED: &'static str = "an array of absolute folder paths";
     const EXAMPLE: &'static str = "[\"/srv/projects\"]";
 
     fn from_text(text: &str) -> Option<Self> {

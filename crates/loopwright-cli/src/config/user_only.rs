@@ -78,7 +78,7 @@ impl fmt::Display for Reason {
             }
             Self::Chat => "a repository could run its commands while a chat is open",
             Self::Worker => {
-                "a repository could let your worker work in other folders, or run jobs of others"
+                "a repository could let your worker work in other folders, or run other people's jobs"
             }
         })
     }

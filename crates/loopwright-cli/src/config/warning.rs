@@ -41,7 +41,7 @@ impl fmt::Display for Warning {
             Self::Foreign { path } => {
                 return write!(
                     f,
-                    "{} is ignored: it belongs to another user; change its owner, or name it with `--config`",
+                    "{} is ignored: it belongs to another user; change its owner, or pass the file with `--config`",
                     path.display()
                 );
             }

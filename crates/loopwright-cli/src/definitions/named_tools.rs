@@ -35,7 +35,7 @@ pub(super) fn absent_tools(
             (!is_known && !is_brought).then(|| format!("no MCP server `{server}` is configured"))
         } else {
             let is_absent = OF_RULES.contains(&name) && !offers(name);
-            is_absent.then(|| "no permission rule allows it".to_owned())
+            is_absent.then(|| "no permission rule allows the tool".to_owned())
         }?;
         Some((name.to_owned(), reason))
     });

@@ -96,8 +96,8 @@ fn readable_file(directory: &Path) -> io::Result<Option<String>> {
 
 fn bakery_lines() -> Vec<Line> {
     vec![
-        Line::new("Let me see what there is.").call("list_dir", json!({"path": "."})),
-        Line::new("The orders, then. And a file outside this folder, to show what happens.")
+        Line::new("Let me see what is here.").call("list_dir", json!({"path": "."})),
+        Line::new("First the orders, and a file outside this folder to show what happens.")
             .call("read_file", json!({"path": "orders.txt"}))
             .call("read_file", json!({"path": "/etc/passwd"})),
         Line::new(
@@ -114,15 +114,15 @@ fn bakery_lines() -> Vec<Line> {
 fn any_lines(file: Option<&str>) -> Vec<Line> {
     let Some(file) = file else {
         return vec![
-            Line::new("Let me see what there is.").call("list_dir", json!({"path": "."})),
+            Line::new("Let me see what is here.").call("list_dir", json!({"path": "."})),
             Line::new("None of these is a text file, as the list above shows."),
             Line::new("Let me look.").call("search_files", json!({"pattern": "**/*"})),
             Line::new("The list above shows what I found."),
         ];
     };
     vec![
-        Line::new("Let me see what there is.").call("list_dir", json!({"path": "."})),
-        Line::new("One of them first. And one outside this folder, to show what happens.")
+        Line::new("Let me see what is here.").call("list_dir", json!({"path": "."})),
+        Line::new("First one of them, and a file outside this folder to show what happens.")
             .call("read_file", json!({"path": file, "limit": 20}))
             .call("read_file", json!({"path": "/etc/passwd"})),
         Line::new(format!(

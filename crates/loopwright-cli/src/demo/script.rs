@@ -77,7 +77,10 @@ impl ChatModel for Script {
     ) -> Result<InferenceResponse, ModelError> {
         let number = self.next.fetch_add(1, Relaxed);
         let Some(line) = self.lines.get(number) else {
-            return Err(ModelError::new(ModelErrorKind::Protocol, "the script has ended"));
+            return Err(ModelError::new(
+                ModelErrorKind::Protocol,
+                "the demo script has no further response",
+            ));
         };
         self.pause(cx.clock, 500).await;
         for word in line.text.split_inclusive([' ', '\n']) {

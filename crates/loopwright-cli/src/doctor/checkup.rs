@@ -249,7 +249,7 @@ async fn sessions(config: &Config, sources: &ConfigSources) -> Check {
         Ok(place) => place,
         Err(error) => {
             let told = console::with_causes(&error).join(": ");
-            return Check::problem("sessions", "", told, "name a session store with `--store`");
+            return Check::problem("sessions", "", told, "choose a session store with `--store`");
         }
     };
     if !place.is_there() && !matches!(place, StoreLocation::Postgres(_)) {

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_mins(10);
 const MAX_REQUEST: usize = 16 << 10;
 
 /// The answer to the browser.
-const PAGE: &str = "Loopwright has received the answer. You can close this page.\n";
+const PAGE: &str = "Loopwright has received the response. You can close this page.\n";
 
 /// Why a login did not succeed.
 #[derive(Debug, thiserror::Error)]

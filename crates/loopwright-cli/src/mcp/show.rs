@@ -79,7 +79,7 @@ pub(super) async fn show(
         } else {
             String::new()
         };
-        writeln!(text, "log of the server{more}:").ok();
+        writeln!(text, "server log{more}:").ok();
         text.extend(log.iter().skip(hidden).map(|line| format!("  {line}\n")));
     }
     let shown: Vec<String> = text.lines().map(sanitize_terminal).collect();

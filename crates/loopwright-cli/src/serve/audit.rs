@@ -19,7 +19,7 @@ pub(super) fn log(
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     let file = file.map_err(|error| {
         SessionsError::Usage(format!(
-            "cannot open the audit log {shown}: {error}; name another file"
+            "cannot open the audit log {shown}: {error}; choose another file"
         ))
     })?;
     let file = Mutex::new(file);

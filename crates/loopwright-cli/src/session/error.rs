@@ -127,7 +127,7 @@ pub enum SessionsError {
     },
     /// Its directory holds more than a project.
     #[error(
-        "directory {1} of session {0} is too broad for a worker: it contains more than a project, or private files of other programs",
+        "directory {1} of session {0} is too broad for a worker: it extends beyond a single project, or contains private files of other programs",
         short(id), path.display()
     )]
     Broad {
@@ -137,7 +137,7 @@ pub enum SessionsError {
         path: PathBuf,
     },
     /// A worker cannot work below a folder.
-    #[error("{} cannot be a root of a worker; name an existing directory", path.display())]
+    #[error("{} cannot be a root of a worker; choose an existing directory", path.display())]
     WorkerRoot {
         /// The folder.
         path: PathBuf,
@@ -146,7 +146,7 @@ pub enum SessionsError {
     },
     /// Its directory is gone.
     #[error(
-        "directory {1} of session {0} cannot be used; name another directory with `-C`",
+        "directory {1} of session {0} cannot be used; choose another directory with `-C`",
         short(id), path.display()
     )]
     Workdir {

@@ -87,7 +87,7 @@ pub(crate) fn tell_unrecorded(header: &SessionHeader, unrecorded: &[FileCall]) {
                 rewind that session to undo the changes",
             short(parent)
         ),
-        None => "this session has no earlier content of these files: it was imported, or it ran \
+        None => "this session has no record of the earlier content of these files: it was imported, or it ran \
             without recording file changes"
             .to_owned(),
     };
@@ -121,7 +121,7 @@ pub(crate) fn tell_undone(undone: &[(String, UndoOutcome)]) {
         }
     }
     if !told.is_empty() && told.iter().all(|(_, came)| **came == UndoOutcome::Unchanged) {
-        console::tell("the files are already as they were");
+        console::tell("the files already have their earlier content");
     }
 }
 
@@ -166,7 +166,7 @@ async fn one(
                     runtime.cancel(id).await?;
                     "now"
                 };
-                format!("will stop {when}; it is run by {holder}")
+                format!("will stop {when}; the run belongs to {holder}")
             }
         },
     };

@@ -80,7 +80,7 @@ pub(super) async fn check(
     match (left, args.repair) {
         (0, _) => {}
         (left, false) => console::tell(&format!(
-            "{} found; run `{doctor} --repair` to repair them",
+            "{} found; run `{doctor} --repair` to repair the store",
             count(left as u64, "problem")
         )),
         (left, true) => console::tell(&format!(

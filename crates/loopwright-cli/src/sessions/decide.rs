@@ -27,7 +27,7 @@ use crate::session::{SessionsError, address, decisions, find, short};
 pub(crate) const DECLINED: &str = "the user declined to answer";
 
 /// The reason for the model why an interrupted call is not repeated, if the user gave none.
-const NOT_AGAIN: &str = "the user decided against it";
+const NOT_AGAIN: &str = "the user decided not to repeat the call";
 
 /// What was typed: a call, and a decision about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,7 +139,7 @@ fn check_word(word: &str, asked: &PendingApproval<'_>) -> Result<(), SessionsErr
     }
     let available: Vec<String> = decisions(asked).split('|').map(|it| format!("`{it}`")).collect();
     Err(SessionsError::Usage(format!(
-        "`{word}` applies only to {kind}, and this request is not one; available: {}",
+        "`{word}` applies only to {kind}, but this request is not one; available: {}",
         available.join(", ")
     )))
 }

@@ -67,7 +67,7 @@ pub(super) async fn follow(
                 check_goes_on(store, &header.id).await?;
                 if !std::mem::replace(&mut told_of_waiting, true) {
                     let id = short(&header.id);
-                    console::tell(&format!("session {id} is idle; Ctrl-C stops only the output"));
+                    console::tell(&format!("session {id} is idle; press Ctrl-C to stop following"));
                 }
                 Ok(())
             }
@@ -210,7 +210,7 @@ impl Screen {
                 console::tell(format!("  {mark} {name} {asked} · {took}").as_str());
             }
             envelope_types::DROPPED => {
-                console::tell("  (some events were dropped: too many at once)");
+                console::tell("  (some events were dropped because too many arrived at once)");
             }
             envelope_types::STATUS => {
                 self.end_line(output)?;

@@ -346,7 +346,7 @@ fn edited(edit: &Edit) -> Option<HistoryEntry> {
 fn decided(path: &[u16], decision: &ApprovalDecision) -> Option<HistoryEntry> {
     let decision = match decision {
         ApprovalDecision::Approve => "run it",
-        ApprovalDecision::ApproveWith { .. } => "run it with other arguments",
+        ApprovalDecision::ApproveWith { .. } => "run it with different arguments",
         ApprovalDecision::Deny { .. } => "do not run it",
         ApprovalDecision::Reply(_) => "continue with the answer",
         ApprovalDecision::Cancel => "leave the question undecided",

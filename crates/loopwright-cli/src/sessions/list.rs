@@ -63,7 +63,11 @@ pub(super) async fn list(
         console::tell(&format!("run `{}` for the cause and the remedy", of_store("check")));
     }
     if page.is_empty() {
-        let where_else = if args.all { "" } else { " of this directory; --all shows all" };
+        let where_else = if args.all {
+            ""
+        } else {
+            " in this directory; --all lists the sessions of all directories"
+        };
         console::tell(&format!("no sessions{where_else}"));
     }
     if let Some(next) = next {
@@ -148,7 +152,7 @@ fn cursor(text: &str) -> Result<SessionCursor, SessionsError> {
     });
     parsed.ok_or_else(|| {
         SessionsError::Usage(format!(
-            "invalid cursor `{text}`; use the cursor at the end of the previous page"
+            "invalid cursor `{text}`; use the cursor printed at the end of the previous page"
         ))
     })
 }

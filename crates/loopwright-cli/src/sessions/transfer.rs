@@ -164,7 +164,7 @@ pub(super) async fn import(
     if created.status == SessionStatus::Suspended {
         let id = short(&created.id);
         console::tell(&format!(
-            "its run was interrupted, and resuming it would run the calls that the file \
+            "the run of the session was interrupted, and resuming it would run the calls that the file \
                 contains; review them with `loopwright sessions show {id}`, then allow them with \
                 `loopwright sessions resume {id}`"
         ));

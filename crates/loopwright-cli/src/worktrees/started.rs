@@ -79,7 +79,7 @@ impl GitReach {
             Self::ReadOnly { shared, .. } if is_added(shared) => None,
             Self::ReadOnly { shared, .. } => Some(match shared.parent() {
                 Some(main) if shared.ends_with(".git") => format!(
-                    "commands can read the repository of this git worktree, {}, but cannot commit; to let them, pass `--add-dir {}`",
+                    "commands can read the repository of this git worktree, {}, but cannot commit; to allow commits, pass `--add-dir {}`",
                     plain(shared),
                     plain(main)
                 ),
@@ -89,15 +89,15 @@ impl GitReach {
                 ),
             }),
             Self::Foreign { target } => Some(format!(
-                "git does not work for commands: `.git` leads to {}, which does not name this folder as one of its working trees or belongs to another user",
+                "commands cannot use git: `.git` points to {}, which does not list this folder as one of its working trees, or which belongs to another user",
                 plain(target)
             )),
             Self::Above { root } if is_added(root) => Some(format!(
-                "git does not work for commands in this folder: the repository starts above it; to use git, start with `-C {}`",
+                "commands in this folder cannot use git: the root of the repository is above the folder; to use git, start with `-C {}`",
                 plain(root)
             )),
             Self::Above { root } => Some(format!(
-                "the repository starts above this folder: git and the files there are out of reach; to use them, start with `-C {}`",
+                "the root of the repository is above this folder, so git and the files there are out of reach; to use them, start with `-C {}`",
                 plain(root)
             )),
         }

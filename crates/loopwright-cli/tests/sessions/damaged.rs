@@ -26,7 +26,7 @@ fn a_session_that_lost_its_end_is_shown_with_the_loss_and_runs_once_that_is_acce
     let loss = format!("warning: session {} is incomplete: the last ", &id[..8]);
     assert!(shown.stderr.starts_with(&loss), "{}", shown.stderr);
     assert!(
-        shown.stderr.contains("are incomplete: its last write is missing\n"),
+        shown.stderr.contains("are incomplete: the last write is missing\n"),
         "{}",
         shown.stderr
     );
@@ -34,7 +34,7 @@ fn a_session_that_lost_its_end_is_shown_with_the_loss_and_runs_once_that_is_acce
     assert!(shown.stderr.trim_end().ends_with(&accept), "{}", shown.stderr);
     let refused = place.run(&["--store", &store, "-c", "3?"]);
     assert_eq!(refused.status, 1, "{}", refused.stderr);
-    assert!(refused.stderr.contains("its last write is missing"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("the last write is missing"), "{}", refused.stderr);
     assert!(refused.stderr.contains(&accept), "{}", refused.stderr);
     let accepted = place.sessions(&["resume", "--store", &store, &id]);
     assert_eq!(accepted.status, 0, "{}", accepted.stderr);

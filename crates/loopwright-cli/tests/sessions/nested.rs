@@ -206,7 +206,7 @@ fn an_interrupted_call_of_a_sub_agent_is_decided_about_by_its_address() {
     let other = fs::read_to_string(place.world.path("project/other")).unwrap();
     assert_eq!(other, "other\n");
     let shown = place.sessions(&["show", &id]).stdout;
-    assert!(shown.contains("! call 0.0: run it with other arguments"), "{shown}");
+    assert!(shown.contains("! call 0.0: run it with different arguments"), "{shown}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn a_session_in_use_is_refused_and_who_uses_it_can_be_told() {
     assert_eq!(done.status, 0, "{}", done.stderr);
     assert!(done.stderr.contains("message sent to the running session"), "{}", done.stderr);
     let done = place.sessions(&["cancel", &id]);
-    assert!(done.stderr.contains("will stop now; it is run by process "), "{}", done.stderr);
+    assert!(done.stderr.contains("will stop now; the run belongs to process "), "{}", done.stderr);
     let ended = place.world.done(child.wait_with_output().unwrap());
     assert_eq!(ended.status, 130, "{}", ended.stderr);
     assert_eq!(said(&place.shown(&id)), ["1?", "one", "2?", "3?"]);
@@ -135,7 +135,7 @@ fn a_call_that_was_interrupted_is_decided_about() {
     let done = place.run(&["--continue"]);
     assert_eq!((done.status, done.stdout.as_str()), (8, "I see.\n"), "{}", done.stderr);
     let told = place.asked().pop().unwrap();
-    assert_eq!(told, format!("{NOT_REPEATED}: the user decided against it"));
+    assert_eq!(told, format!("{NOT_REPEATED}: the user decided not to repeat the call"));
 }
 
 #[test]

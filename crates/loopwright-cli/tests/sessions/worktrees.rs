@@ -100,7 +100,7 @@ fn files_and_commands_of_a_sub_agent_are_those_of_its_worktree() {
     assert!(!tree.join("a.txt").exists());
     let name = tree.file_name().unwrap().to_str().unwrap();
     let told = format!(
-        "Its changes are in the git worktree {}, on the branch worktree-{name}: 0 commits, 3 changed files not committed",
+        "The sub-agent's changes are in the git worktree {}, on the branch worktree-{name}: 0 commits, 3 changed files not committed",
         tree.display()
     );
     assert!(heard.contains(&told), "{heard}");
@@ -144,7 +144,7 @@ fn a_worktree_in_which_nothing_was_changed_is_removed_with_its_branch() {
     assert_eq!(worktrees(&place.world), Vec::<PathBuf>::new());
     assert_eq!(git(&place.world, &["branch", "--list", "--format=%(refname:short)"]), "main\n");
     assert_eq!(git(&place.world, &["worktree", "list"]).lines().count(), 1);
-    assert!(!heard.contains("Its changes are"), "{heard}");
+    assert!(!heard.contains("changes are in the git worktree"), "{heard}");
 }
 
 #[test]
@@ -256,7 +256,10 @@ fn hidden_paths_hold_in_a_worktree_for_files_and_commands_however_they_are_writt
         ];
         let (place, told) = delegated(world, calls);
         assert!(!told.contains("sesame"), "{form}: {told}");
-        assert!(told.contains("`sandbox.hide` in the configuration names it"), "{form}: {told}");
+        assert!(
+            told.contains("`sandbox.hide` in the configuration includes this path"),
+            "{form}: {told}"
+        );
         assert_eq!(read(only_worktree(&place.world).join("seen.txt")), "one\ntwo\n", "{form}");
         // Its parent does not read the copy either.
         let copy = only_worktree(&place.world).join("secret.txt");
@@ -325,7 +328,7 @@ fn without_a_repository_or_a_commit_the_error_names_the_remedy() {
     assert!(
         told.contains("`child` cannot start")
             && told.contains(
-                "is not in a git repository: do the task yourself, or tell the user to run `git init`"
+                "is not in a git repository; do the task yourself, or tell the user to run `git init`"
             ),
         "{told}"
     );
@@ -336,7 +339,7 @@ fn without_a_repository_or_a_commit_the_error_names_the_remedy() {
     assert_eq!(place.run(&["--agent", "lead", "Go."]).status, 0);
     let told = heard(&place);
     assert!(
-        told.contains("has no commit: do the task yourself, or tell the user to commit first"),
+        told.contains("has no commit; do the task yourself, or tell the user to commit first"),
         "{told}"
     );
 }

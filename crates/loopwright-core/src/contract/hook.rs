@@ -318,7 +318,7 @@ pub enum ToolDecision {
     Run,
     /// Run the call without the approval that the tool declares: the user has allowed it.
     Allow,
-    /// Run the call with other arguments. All hooks are called again with the new arguments, at
+    /// Run the call with different arguments. All hooks are called again with the new arguments, at
     /// most 8 times. A call that was approved with its previous arguments is asked about again.
     Rewrite(Arguments),
     /// Return this output instead of running the tool.

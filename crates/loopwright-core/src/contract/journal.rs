@@ -105,13 +105,15 @@ pub enum JournalError {
     #[error("the history was deleted, so its content is unknown")]
     Lost,
     /// Another process uses the session of a sub-agent.
-    #[error("the session of the sub-agent is in use: {0}; wait until it is free, then resume")]
+    #[error(
+        "the sub-agent's session is in use: {0}; wait until it is free, and then resume the run"
+    )]
     InUse(#[source] BoxError),
     /// The lease was lost.
     #[error("the session lease was lost; load the session again before you continue")]
     LeaseLost,
     /// The store cannot be reached or is full. No stored change is lost.
-    #[error("the session store is unavailable: the run stopped before its next effect")]
+    #[error("the session store is unavailable: the run stopped before its next side effect")]
     Unavailable(#[source] BoxError),
 }
 

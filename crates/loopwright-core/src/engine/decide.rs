@@ -18,7 +18,7 @@ use crate::{
 #[non_exhaustive]
 pub enum DecisionError {
     /// No call waits at this address.
-    #[error("no call is waiting at {}; decide on a call that `pending` lists", PendingApproval::format_address(.path))]
+    #[error("no call is waiting at {}; choose a call that `pending` lists", PendingApproval::format_address(.path))]
     NotPending {
         /// The address of the call.
         path: Vec<u16>,
@@ -69,9 +69,11 @@ pub enum DecisionError {
 
 fn remedy(kind: &str) -> &'static str {
     match kind {
-        "question" => "asks a question and cannot be approved; reply to it",
-        "result" => "runs elsewhere and cannot be approved; pass its result or an error",
-        _ => "waits for approval and asks no question; approve or deny the call",
+        "question" => "asks a question and cannot be approved; reply to the question",
+        "result" => {
+            "runs elsewhere and cannot be approved; pass the result of the call, or an error"
+        }
+        _ => "waits for approval, not for a reply; approve or deny the call",
     }
 }
 

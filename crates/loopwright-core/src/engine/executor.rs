@@ -255,7 +255,9 @@ impl CallContext {
                 };
                 match rewritten_by.filter(|_| resolved) {
                     Some(hook) => asked.asking(|| {
-                        let text = format!("`{hook}` changed the arguments after the approval");
+                        let text = format!(
+                            "hook `{hook}` changed the arguments after the call was approved"
+                        );
                         ApprovalRequest::new(text, hook)
                     }),
                     None => asked,

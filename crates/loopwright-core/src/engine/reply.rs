@@ -115,7 +115,7 @@ pub enum AskError {
     },
     /// Tool calls need approval; [`AgentState::pending`] lists them.
     #[error(
-        "run paused: approvals pending: {}; decide with `AgentState::decide`",
+        "the run is paused; calls that wait for a decision: {}; decide with `AgentState::decide`",
         state.pending().len()
     )]
     Paused {
@@ -123,7 +123,7 @@ pub enum AskError {
         state: Box<AgentState>,
     },
     /// The run ended, and the model wrote no text.
-    #[error("run has no answer: {}", state.explain_stop())]
+    #[error("the run has no answer: {}", state.explain_stop())]
     NoAnswer {
         /// The state after the run.
         state: Box<AgentState>,

@@ -24,7 +24,7 @@ use crate::{
 /// An invalid history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "change {seq} ({change}) does not apply to the state: {reason}; the journal is damaged or belongs to another state"
+    "change {seq} ({change}) cannot be applied to the state: {reason}; the journal is damaged or belongs to another state"
 )]
 pub struct ReplayError {
     /// The number of the change.
@@ -281,7 +281,7 @@ impl AgentState {
             return;
         }
         let is_users = execution.signals.iter().any(|it| it.reason == StopReason::UserRequested);
-        let reason = if is_users { "interrupted by the user" } else { "the run ended first" };
+        let reason = if is_users { "interrupted by the user" } else { "the run ended early" };
         execution.renew_budget();
         let is_open =
             self.transcript().last().is_some_and(|turn| turn.message().role() == Role::User);

@@ -188,7 +188,7 @@ impl ToolOutcome {
                 "the run was cancelled before the tool started".to_owned()
             }
             Self::Cancelled { started: true } => {
-                "the run was cancelled while the tool ran, and the call may have taken effect"
+                "the run was cancelled while the tool was running, and the call may have taken effect"
                     .to_owned()
             }
             Self::Unknown => {

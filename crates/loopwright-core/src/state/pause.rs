@@ -137,7 +137,7 @@ impl ToolPause {
 
     /// Creates a pause until the result of the call arrives from elsewhere.
     pub(crate) fn external(tool: &str, schema: Option<Arc<Value>>) -> Self {
-        let text = format!("`{tool}` runs elsewhere: its result is needed");
+        let text = format!("`{tool}` runs elsewhere; pass the result of the call");
         Self::of(text, RequestKind::External { schema })
     }
 

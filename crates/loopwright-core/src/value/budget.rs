@@ -34,14 +34,14 @@ pub struct Budget {
     /// The limit of steps, including failed ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
-    /// The limit of tokens, input and output, including those of sub-agents.
+    /// The token limit, for input and output, including those of sub-agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// The limit of active time, by the monotonic clock. Time in which the execution waits for a
     /// person does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Duration>,
-    /// The limit of cost, including that of sub-agents.
+    /// The cost limit, including that of sub-agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// The time after which no step starts.

@@ -102,7 +102,7 @@ impl MessageReading {
     ) -> Result<(), ModelError> {
         if self.block(index).is_none() {
             let Some(block) = Block::unannounced(delta) else {
-                return Err(self.fail("the response adds to a block that has not started"));
+                return Err(self.fail("the response continues a block that it did not start"));
             };
             self.is_begun = true;
             self.blocks.push((index, block));

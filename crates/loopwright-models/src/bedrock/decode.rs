@@ -78,7 +78,7 @@ impl ConverseReading {
             match Block::unannounced(delta) {
                 Some(block) => self.put(index, block)?,
                 None if delta.tool_use.is_some() => {
-                    return Err(self.fail("the response adds to a call that has not started"));
+                    return Err(self.fail("the response continues a call that it did not start"));
                 }
                 None => return Ok(()),
             }

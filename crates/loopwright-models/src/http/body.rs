@@ -57,7 +57,7 @@ impl Framing {
         let encodings = headers.get_all(CONTENT_ENCODING).into_iter().flat_map(names);
         if encodings.into_iter().any(|it| !it.is_empty() && !it.eq_ignore_ascii_case("identity")) {
             return Err(invalid(
-                "its response is compressed, although compression was not \
+                "the response is compressed, although compression was not \
                 requested",
             ));
         }
@@ -70,14 +70,14 @@ impl Framing {
             (Some(coding), None) if coding.eq_ignore_ascii_case("chunked") => {
                 return Ok(Self::Chunked(Chunk::Size));
             }
-            _ => return Err(invalid("its response has an encoding that was not requested")),
+            _ => return Err(invalid("the response has an encoding that was not requested")),
         }
         let mut lengths = headers.get_all(CONTENT_LENGTH).into_iter().flat_map(names);
         let Some(length) = lengths.next() else { return Ok(Self::UntilClose) };
         let is_number = !length.is_empty() && length.bytes().all(|it| it.is_ascii_digit());
         match length.parse() {
             Ok(number) if is_number && lengths.all(|it| it == length) => Ok(Self::Length(number)),
-            _ => Err(invalid("the length of its response is not a number")),
+            _ => Err(invalid("the response length is not a number")),
         }
     }
 
@@ -123,11 +123,11 @@ impl Chunk {
                 }
             }
             Self::DataEnd if line.is_empty() => Ok(Self::Size),
-            Self::DataEnd => Err(invalid("a chunk is longer than its size")),
+            Self::DataEnd => Err(invalid("a chunk is longer than its declared size")),
             Self::Trailer(_) if line.is_empty() => Ok(Self::Done),
             Self::Trailer(before) => match before + line.len() + 1 {
                 most @ ..=MAX_TRAILER => Ok(Self::Trailer(most)),
-                _ => Err(invalid("the trailers of its response do not end")),
+                _ => Err(invalid("the response trailers are too long")),
             },
             at => Ok(at),
         }

@@ -125,12 +125,12 @@ async fn tunnel(stream: Stream, url: &Url, proxy: &Proxy) -> io::Result<Stream> 
     match head.status {
         200..300 => connection.into_stream().ok_or_else(|| {
             invalid(
-                "it sends data before the \
-            server does",
+                "the proxy sent unexpected data after \
+            its response to CONNECT",
             )
         }),
-        407 => Err(io::Error::other("it requires a user name and a password")),
-        status => Err(io::Error::other(format!("it responds with status {status}"))),
+        407 => Err(io::Error::other("the proxy requires a user name and a password")),
+        status => Err(io::Error::other(format!("the proxy responded with status {status}"))),
     }
 }
 
@@ -157,7 +157,7 @@ pub(super) async fn dial_server(
 async fn dial(host: &str, port: u16, time: Duration) -> io::Result<Stream> {
     let mut addresses = timeout(time, lookup_host((host, port))).await??;
     let Some(first) = addresses.next() else {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "it has no address"));
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
     };
     let others: Vec<_> = addresses.collect();
     let stream = if others.is_empty() {

@@ -277,9 +277,13 @@ impl Connection {
         while let Some((length, head)) = parse(&self.buffer)? {
             let _head = self.buffer.split_to(length);
             match head.status {
-                101 => return Err(invalid("it switches the protocol, which was not requested")),
+                101 => {
+                    return Err(invalid(
+                        "the response switches to a protocol that was not requested",
+                    ));
+                }
                 100..200 if self.announced == MAX_ANNOUNCED => {
-                    return Err(invalid("it sends too many interim responses"));
+                    return Err(invalid("the server sends too many interim responses"));
                 }
                 100..200 => self.announced += 1,
                 _ => return Ok(Some(head)),
@@ -370,5 +374,8 @@ fn server(url: &Url) -> Cow<'_, str> {
 }
 
 fn cut_short() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "it was closed before the response was complete")
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "the connection was closed before the response was complete",
+    )
 }

@@ -64,5 +64,5 @@ impl Gunzip {
 }
 
 fn spoiled(error: &io::Error) -> io::Error {
-    invalid(&format!("its compressed response cannot be read: {error}"))
+    invalid(&format!("the compressed response cannot be read: {error}"))
 }

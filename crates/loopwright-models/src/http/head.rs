@@ -131,14 +131,14 @@ pub(super) fn parse(bytes: &[u8]) -> io::Result<Option<(usize, Head)>> {
     let length = match response.parse(bytes) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) if bytes.len() < MAX_LENGTH => return Ok(None),
-        Ok(httparse::Status::Partial) => return Err(invalid("its response headers are too long")),
-        Err(error) => return Err(invalid(&format!("its response is not HTTP: {error}"))),
+        Ok(httparse::Status::Partial) => return Err(invalid("the response headers are too long")),
+        Err(error) => return Err(invalid(&format!("the response is not HTTP: {error}"))),
     };
     let mut headers = HeaderMap::with_capacity(response.headers.len());
     for header in response.headers {
         let name = HeaderName::from_bytes(header.name.as_bytes());
         let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(header.value)) else {
-            return Err(invalid("its response is not HTTP: invalid header"));
+            return Err(invalid("the response is not HTTP: invalid header"));
         };
         headers.append(name, value);
     }

@@ -26,7 +26,7 @@ const KEY: &[u8] = include_bytes!("../../tests/tls/server.key.der");
 const AUTHORITY: &[u8] = include_bytes!("../../tests/tls/authority.der");
 
 const ANNOUNCED: &str = "HTTP/1.1 100 Continue\r\n\r\n";
-const OVER_AND_OVER: &str = "it sends too many interim responses";
+const OVER_AND_OVER: &str = "the server sends too many interim responses";
 
 trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
@@ -325,11 +325,14 @@ async fn a_proxy_tunnels_what_is_encrypted() {
 async fn a_proxy_that_gives_no_tunnel_is_named_with_the_reason() {
     let server = Server::start(true, Behaviour::Answer(HELLO)).await;
     for (answer, reason) in [
-        ("HTTP/1.1 407 X\r\n\r\n", "it requires a user name and a password"),
-        ("HTTP/1.1 403 X\r\n\r\n", "it responds with status 403"),
-        ("HTTP/1.1 101 X\r\n\r\n", "it switches the protocol, which was not requested"),
-        ("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "it sends data before the server does"),
-        ("nonsense\r\n\r\n", "its response is not HTTP: invalid HTTP version"),
+        ("HTTP/1.1 407 X\r\n\r\n", "the proxy requires a user name and a password"),
+        ("HTTP/1.1 403 X\r\n\r\n", "the proxy responded with status 403"),
+        ("HTTP/1.1 101 X\r\n\r\n", "the response switches to a protocol that was not requested"),
+        (
+            "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+            "the proxy sent unexpected data after its response to CONNECT",
+        ),
+        ("nonsense\r\n\r\n", "the response is not HTTP: invalid HTTP version"),
     ] {
         let proxy = Server::start(false, Behaviour::Tunnel(answer, server.port)).await;
         let message = refusal(&through("", &proxy), "https://server.test").await;
@@ -339,7 +342,7 @@ async fn a_proxy_that_gives_no_tunnel_is_named_with_the_reason() {
     let proxy =
         Server::start(false, Behaviour::Endless("HTTP/1.1 200 OK\r\na: ", "xxxxxxxx")).await;
     let message = refusal(&through("", &proxy), "https://server.test").await;
-    assert!(message.ends_with("its response headers are too long"), "{message}");
+    assert!(message.ends_with("the response headers are too long"), "{message}");
     let message = refusal(&client(&[("ALL_PROXY", "socks5://a".into())]), "https://b").await;
     assert!(message.contains("the proxy at a:80: SOCKS is not supported"), "{message}");
 }
@@ -375,7 +378,7 @@ async fn trailers_without_end_are_given_up_with_tls_too() {
     let start = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n";
     let mut server = Server::start(true, Behaviour::Endless(start, "a: b\r\n")).await;
     let message = refusal(&client(&[]), &format!("https://localhost:{}", server.port)).await;
-    assert!(message.ends_with("the trailers of its response do not end"), "{message}");
+    assert!(message.ends_with("the response trailers are too long"), "{message}");
     server.closed.recv().await.unwrap();
 }
 
@@ -428,7 +431,7 @@ mod gzip {
             let server = Server::start(true, Behaviour::Answer(answer(b"hello", cut))).await;
             let message =
                 refusal(&client(&[]), &format!("https://localhost:{}", server.port)).await;
-            assert!(message.contains("its compressed response cannot be read: "), "{message}");
+            assert!(message.contains("the compressed response cannot be read: "), "{message}");
         }
     }
 

@@ -47,7 +47,7 @@ pub(crate) struct CommandPattern {
 /// Why a pattern matches no command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PatternError {
-    #[error("each command is matched separately, but this pattern contains several")]
+    #[error("each command is matched separately, but this pattern contains several commands")]
     Compound,
     #[error("redirections are not part of the matched command; use a rule `Edit(path)`")]
     Redirection,

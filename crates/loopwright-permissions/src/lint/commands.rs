@@ -37,7 +37,7 @@ pub(super) fn restricting(pattern: &CommandPattern, text: &str) -> Option<Found>
     if program.contains('/') {
         let name = program.rsplit('/').next().unwrap_or(program);
         return loose(format!(
-            "`{name}` without its folder is not matched; write `Bash({name} *)`"
+            "the pattern does not match `{name}` without a path; write `Bash({name} *)`"
         ));
     }
     if pattern.has_assignment {
@@ -104,13 +104,15 @@ pub(super) fn allowing(pattern: &CommandPattern, text: &str) -> Option<Found> {
     if !is_exact && ends_with_risk(&words) {
         return found(
             LintKind::Broad,
-            format!("with the last argument, `{program}` runs any program or writes any file"),
+            format!("the last argument lets `{program}` run any program or write any file"),
         );
     }
     if pattern.kind() == PatternKind::Wildcard && words.len() == 1 && !text.contains(' ') {
         return found(
             LintKind::Broad,
-            format!("programs whose names start with `{program}` match; write `Bash({program} *)`"),
+            format!(
+                "all programs whose names start with `{program}` match; write `Bash({program} *)`"
+            ),
         );
     }
     if !is_exact && runs_anything(&words.join(" ")) {

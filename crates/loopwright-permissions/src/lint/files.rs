@@ -46,8 +46,8 @@ pub(super) fn path(pattern: &PathPattern, rule: &Rule, is_allowing: bool) -> Opt
         && rest.split('/').next().is_some_and(|first| ROOTS.contains(&first))
     {
         let message = format!(
-            "`{text}` is relative to the folder of the settings file; write `/{text}` for the \
-                root"
+            "`{text}` is relative to the folder of the settings file; write `/{text}` for an \
+                absolute path"
         );
         let kind = if is_allowing { LintKind::Dead } else { LintKind::Loose };
         return Some(Found::new(kind, message));
@@ -64,7 +64,8 @@ pub(super) fn path(pattern: &PathPattern, rule: &Rule, is_allowing: bool) -> Opt
     let is_rooted = text.starts_with("//") || text.starts_with('~');
     if !is_allowing && !is_rooted && pattern.is_everything_below() {
         let tool = rule.text.split('(').next().unwrap_or_default();
-        let message = format!("files outside the folder are not matched; write `{tool}`");
+        let message =
+            format!("the pattern does not match files outside the folder; write `{tool}`");
         return Some(Found::new(LintKind::Loose, message));
     }
     None

@@ -33,7 +33,7 @@ impl Reader<'_> {
         let outer = std::mem::take(&mut self.documents);
         self.list(End::Parenthesis)?;
         if !self.documents.is_empty() {
-            return self.fail("a here-document does not start before its parenthesis ends");
+            return self.fail("a here-document does not start before the closing parenthesis");
         }
         self.documents = outer;
         self.bump();
@@ -359,7 +359,7 @@ impl Reader<'_> {
                 }
             }
             if !self.take(b')') {
-                return self.fail("a pattern of `case` cannot be parsed");
+                return self.fail("a `case` pattern cannot be parsed");
             }
             self.branch(End::Case)?;
             if self.take(b';') {

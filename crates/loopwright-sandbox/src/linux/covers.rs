@@ -178,8 +178,8 @@ pub(super) fn plain(path: &Path) -> Result<(), Refusal> {
     let mut components = path.components().peekable();
     if components.peek().is_none() || components.any(|it| !matches!(it, Component::Normal(_))) {
         return Err(Refusal::Policy(format!(
-            "{} is not a path inside a folder; a relative path that is hidden or protected must name \
-                something in the folder, without `.` and `..`",
+            "{} is not a path inside a folder; a hidden or protected relative path must name something in \
+                the folder, without `.` and `..`",
             path.display()
         )));
     }
@@ -196,14 +196,14 @@ fn refusal(path: &Path, obstacle: &Obstacle) -> Refusal {
     let path = path.display();
     Refusal::Policy(match obstacle {
         Obstacle::Link => format!(
-            "the protected path {path} is a symbolic link{}, which a command that writes directly to its folder could \
-                replace; put the file itself there, remove the path from the protected paths, or let changes be staged \
+            "the protected path {path} is a symbolic link{}; a command that writes directly to the folder could \
+                replace the link; put the file itself there, remove the path from the protected paths, or stage changes \
                 (`loopwright doctor sandbox` shows why changes are not staged)",
             target.map_or_else(String::new, |it| format!(" to {}", it.display()))
         ),
         Obstacle::Unknown(error) => format!(
-            "{path} cannot be hidden or protected: {error}; give yourself access to the folders \
-                around it, for example with `chmod u+rwx`"
+            "{path} cannot be hidden or protected: {error}; give yourself access to its parent \
+                folders, for example with `chmod u+rwx`"
         ),
     })
 }

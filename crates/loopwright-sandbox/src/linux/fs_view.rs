@@ -165,8 +165,8 @@ impl View {
             let real = existing("readable path", path)?;
             if real == Path::new("/") && builds_root(job.backend) {
                 return Err(Refusal::Policy(
-                    "a command cannot have read access to `/`: its root is built from the parts that it may see; name \
-                        the folders that it needs"
+                    "a command cannot have read access to `/`: the sandbox builds a root from the readable folders; name \
+                        the folders that the command needs"
                         .to_owned(),
                 ));
             }

@@ -120,7 +120,7 @@ impl Sweep {
             let rights = fs::Permissions::from_mode(now | taken);
             if taken != 0 && fs::set_permissions(path, rights).is_ok() {
                 notes.push(format!(
-                    "the rights of the owner of {} were restored, without which it could not be entered",
+                    "the owner permissions of {} were restored, because the folder could not be entered without them",
                     path.display()
                 ));
             }
@@ -163,7 +163,7 @@ impl Sweep {
             }
             let back = kept.put_back(root).into_iter();
             notes.extend(back.map(|path| {
-                format!("{} was restored to its content from before the command", path.display())
+                format!("the content that {} had before the command was restored", path.display())
             }));
         }
         notes

@@ -101,7 +101,7 @@ fn at_entry<T>(entry: &Entry, result: io::Result<T>) -> Result<T, Refusal> {
             let changed = [libc::ENOENT, libc::ENOTDIR, libc::ELOOP, libc::EXDEV, libc::ESTALE];
             let is_changed = error.raw_os_error().is_some_and(|it| changed.contains(&it));
             let hint = match error.raw_os_error() {
-                _ if is_changed => "; another command may be changing it; try again",
+                _ if is_changed => "; another command may be changing the path; try again",
                 Some(libc::EMFILE | libc::ENFILE | libc::ENOSPC) => {
                     "; too many paths are hidden or protected: name folders instead of the files in them"
                 }

@@ -99,7 +99,7 @@ fn name(hello: &[u8]) -> Result<String, &'static str> {
         match kind {
             SERVER_NAME if found.is_some() => return Err(MALFORMED),
             SERVER_NAME => found = Some(server_name(value).ok_or(MALFORMED)?),
-            ENCRYPTED_HELLO => return Err("the TLS connection hides the name of its server"),
+            ENCRYPTED_HELLO => return Err("the TLS connection hides the server name"),
             _ => {}
         }
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::{EntryKind, FolderView, LOOKED_AT, Reason, named, obeyed};
 
 const LINTER: Reason = Reason::new(
-    "would make pylint, mypy or flake8 run code when it starts (`init-hook`, plugins in files; other settings may \
-     be changed)",
+    "would make pylint, mypy or flake8 run code at startup (`init-hook`, plugins in files; changes to other settings \
+     are allowed)",
 );
 
 /// Judges a file by its content. `None` means that it is data.
@@ -24,7 +24,8 @@ pub(super) fn is_read(name: &OsStr) -> bool {
         || name.to_str().is_some_and(|it| it.starts_with(".env"))
 }
 
-const RUST: Reason = Reason::new("names a folder whose programs would run in place of Rust's");
+const RUST: Reason =
+    Reason::new("names a folder whose programs would run instead of the Rust toolchain");
 const VERSIONS: Reason = Reason::new(
     "names a folder or a command, not only versions, so it chooses which programs run in this folder",
 );

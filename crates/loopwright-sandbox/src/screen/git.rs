@@ -7,12 +7,12 @@ use std::path::Path;
 use super::config;
 use super::{EntryKind, FolderView, Reason};
 
-const LINK: Reason = Reason::new("points git to a repository elsewhere");
+const LINK: Reason = Reason::new("points git to another repository");
 const RUNS: Reason = Reason::new("makes git run a program");
-const FINDS: Reason = Reason::new("makes git read files from elsewhere");
+const FINDS: Reason = Reason::new("makes git read files from other locations");
 const SETTINGS: Reason = Reason::new(
-    "would change git settings that run programs or name paths (other settings may \
-        be changed)",
+    "would change git settings that run programs or name paths (changes to other \
+        settings are allowed)",
 );
 const WHOLE: Reason =
     Reason::new("would turn a folder that contains git settings or hooks into a repository");

@@ -10,7 +10,7 @@ use super::config::{self, Setting};
 use super::{Reason, read_beginning, words};
 
 const GIT: Reason = Reason::new("is run or read by git, according to git settings");
-const HOOK: Reason = Reason::new("is run by git: a hook of the repository is a link to it");
+const HOOK: Reason = Reason::new("is run by git, because a hook of the repository links to it");
 pub(super) const DIRENV: Reason = Reason::new("is loaded by direnv when a shell enters the folder");
 
 /// How far included settings are followed.

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 const SHELL: &str = "is read by shells and terminals when they start";
 pub(super) const EDITOR: &str = "is applied by editors when they open the folder";
 const AGENT: &str = "gives instructions to coding agents";
-pub(super) const HOOK: &str = "runs code when something is committed";
+pub(super) const HOOK: &str = "runs code at each commit";
 const SESSION: &str = "runs when a user session starts";
 pub(super) const DIRECTORY: &str = "runs code when a shell enters the folder";
 const PACKAGES: &str = "makes package managers and build tools run other programs";

@@ -29,7 +29,9 @@ pub enum TransactionError {
         source: io::Error,
     },
     /// A record of a transaction is damaged.
-    #[error("record {path} cannot be read: {reason}; remove its directory to discard its changes")]
+    #[error(
+        "record {path} cannot be read: {reason}; remove its directory to discard the recorded changes"
+    )]
     Record {
         /// The record.
         path: PathBuf,

@@ -48,7 +48,7 @@ fn refusal(reason: &str, paths: &[&Path]) -> String {
             )
         }
         _ => format!(
-            "changes to {named} were not applied: each {reason}; only the user can allow them"
+            "changes to {named} were not applied: each of these paths {reason}; only the user can allow them"
         ),
     }
 }

@@ -19,9 +19,8 @@ use crate::screen::{self, DEEPEST, EntryKind, FolderView, Reason, Screen, TOO_DE
 /// How the names begin of what the file system notes for itself.
 const NOTES: &[u8] = b"user.overlay.";
 const OPAQUE: &str = "user.overlay.opaque";
-const CLOSES: Reason = Reason::new(
-    "would take away the rights of the folder's owner, who could not enter it any more",
-);
+const CLOSES: Reason =
+    Reason::new("would remove permissions that the folder's owner needs to enter it");
 
 /// The checked changes of a command, not yet applied.
 #[derive(Debug)]

@@ -68,10 +68,10 @@ impl<'a> Jwt<'a> {
         let header = BASE64.decode(header).map_err(|_| malformed)?;
         let header: Header = serde_json::from_slice(&header).map_err(|_| malformed)?;
         if header.crit.is_some() {
-            return Err(InvalidToken("it has critical extensions"));
+            return Err(InvalidToken("critical extensions are not supported"));
         }
         let algorithm = serde_json::from_value(header.alg)
-            .map_err(|_| InvalidToken("its algorithm is not allowed"))?;
+            .map_err(|_| InvalidToken("the algorithm is not allowed"))?;
         let signature = BASE64.decode(signature).map_err(|_| malformed)?;
         Ok(Self { algorithm, key_id: header.kid, signed, payload, signature })
     }
@@ -85,7 +85,7 @@ impl<'a> Jwt<'a> {
         let named = |it: &&Jwk| self.key_id.is_none() || it.kid == self.key_id;
         let mut fitting = keys.iter().filter(named).filter(|it| it.fits(self.algorithm));
         if !fitting.any(|key| self.is_signed_by(key)) {
-            return Err(InvalidToken("it is not signed with a key of the issuer"));
+            return Err(InvalidToken("no key of the issuer matches the signature"));
         }
         let malformed = InvalidToken("it is malformed");
         let claims = BASE64.decode(self.payload).map_err(|_| malformed)?;

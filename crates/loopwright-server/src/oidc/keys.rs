@@ -20,7 +20,7 @@ const TTL: Duration = Duration::from_hours(1);
 const MAX_AGE: Duration = Duration::from_hours(24);
 /// The shortest time between two requests for keys, whatever tokens say.
 const PAUSE: Duration = Duration::from_secs(30);
-/// The most bytes of a document of the issuer.
+/// The most bytes of a document from the issuer.
 const MAX_BYTES: usize = 1 << 20;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -47,11 +47,11 @@ pub(crate) enum KeysUnavailable {
     Connection(#[from] WebError),
     #[error("the issuer responded with status {0}")]
     Status(u16),
-    #[error("a document of the issuer cannot be read")]
+    #[error("a document from the issuer cannot be read")]
     Unreadable(#[from] serde_json::Error),
     #[error("the discovery document names another issuer, `{0}`")]
     OtherIssuer(String),
-    #[error("the address of the keys is invalid: {0}")]
+    #[error("the address of the issuer's keys is invalid: {0}")]
     Address(String),
     #[error("the last attempt to read the keys failed a moment ago")]
     Paused,

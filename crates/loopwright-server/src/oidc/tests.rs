@@ -172,19 +172,19 @@ async fn claims_that_do_not_fit_are_refused() {
         let token = signer.sign(&header("ES256", "1"), &claims);
         assert_eq!(seen(&accepted, &token, NOW).await, Err(expect.to_owned()), "{name}");
     };
-    check("iss", json!("https://other.example"), "it is from another issuer").await;
-    check("iss", json!(format!("{}/", issuer.url)), "it is from another issuer").await;
-    check("aud", json!("other"), "it is for another audience").await;
-    check("aud", json!(["other"]), "it is for another audience").await;
-    check("aud", Value::Null, "it is for another audience").await;
+    check("iss", json!("https://other.example"), "the issuer does not match").await;
+    check("iss", json!(format!("{}/", issuer.url)), "the issuer does not match").await;
+    check("aud", json!("other"), "the audience does not match").await;
+    check("aud", json!(["other"]), "the audience does not match").await;
+    check("aud", Value::Null, "the audience does not match").await;
     check("exp", json!(NOW - 60), "it has expired").await;
-    check("exp", Value::Null, "it has no expiry").await;
-    check("exp", json!("never"), "it has no expiry").await;
-    check("nbf", json!(NOW + 61), "it is not valid yet").await;
-    check("nbf", json!("later"), "it is not valid yet").await;
-    check("iat", json!(NOW + 61), "it is not valid yet").await;
+    check("exp", Value::Null, "the expiry time is missing").await;
+    check("exp", json!("never"), "the expiry time is missing").await;
+    check("nbf", json!(NOW + 61), "the validity period has not started").await;
+    check("nbf", json!("later"), "the validity period has not started").await;
+    check("iat", json!(NOW + 61), "the validity period has not started").await;
     for name in [json!("local"), json!(""), json!(7), json!("a".repeat(129))] {
-        check("sub", name, "it names no valid principal").await;
+        check("sub", name, "the principal is missing or invalid").await;
     }
     // The clocks may differ by a minute.
     let mut claims = issuer.claims();
@@ -201,7 +201,7 @@ async fn tokens_that_are_forged_or_malformed_are_refused() {
     let issuer = Issuer::start(&[signer.jwk("1"), Signer::ed_dsa().jwk("2")]).await;
     let (accepted, claims) = (issuer.accepted(), issuer.claims());
     let token = signer.sign(&header("ES256", "1"), &claims);
-    let unsigned = "it is not signed with a key of the issuer";
+    let unsigned = "no key of the issuer matches the signature";
     let check = async |token: &str, expect: &str| {
         assert_eq!(seen(&accepted, token, NOW).await, Err(expect.to_owned()), "{token}");
     };
@@ -210,10 +210,10 @@ async fn tokens_that_are_forged_or_malformed_are_refused() {
     check(&signer.sign(&header("EdDSA", "1"), &claims), unsigned).await;
     for algorithm in ["none", "None", "HS256", "RS512", "ES256K"] {
         let token = signer.sign(&header(algorithm, "1"), &claims);
-        check(&token, "its algorithm is not allowed").await;
+        check(&token, "the algorithm is not allowed").await;
     }
     let critical = json!({ "alg": "ES256", "kid": "1", "crit": ["b64"], "b64": false });
-    check(&signer.sign(&critical, &claims), "it has critical extensions").await;
+    check(&signer.sign(&critical, &claims), "critical extensions are not supported").await;
     let (content, _) = token.rsplit_once('.').unwrap();
     check(&format!("{content}."), unsigned).await;
     let mut changed = claims.clone();
@@ -225,7 +225,7 @@ async fn tokens_that_are_forged_or_malformed_are_refused() {
         check(malformed, "it is malformed").await;
     }
     check(&signer.sign(&header("ES256", "1"), &json!(["a"])), "it is malformed").await;
-    check(&"a".repeat(MAX_TOKEN + 1), "it is too long").await;
+    check(&"a".repeat(MAX_TOKEN + 1), "the text is too long").await;
 }
 
 #[tokio::test]
@@ -246,7 +246,7 @@ async fn a_claim_gives_the_highest_role_of_its_values() {
     assert_eq!(role(json!(["operators", "readers", "x"])).await, ada(Role::Admin));
     assert_eq!(role(json!("readers")).await, ada(Role::Read));
     for none in [json!(["x"]), json!("operators readers"), Value::Null] {
-        assert_eq!(role(none).await, Err("it has no role here".to_owned()));
+        assert_eq!(role(none).await, Err("the token grants no role on this server".to_owned()));
     }
 }
 
@@ -298,9 +298,9 @@ async fn a_discovery_document_of_another_issuer_or_with_an_unsafe_address_is_ref
         ),
         (
             json!({ "issuer": issuer.url, "jwks_uri": "http://a.example/keys" }),
-            "unavailable: the address of the keys is invalid: http://a.example/keys",
+            "unavailable: the address of the issuer's keys is invalid: http://a.example/keys",
         ),
-        (json!({ "issuer": issuer.url }), "unavailable: a document of the issuer cannot be read"),
+        (json!({ "issuer": issuer.url }), "unavailable: a document from the issuer cannot be read"),
     ] {
         issuer.documents.lock().unwrap().discovery = discovery;
         assert_eq!(seen(&issuer.accepted(), &token, NOW).await, Err(expect.to_owned()));

@@ -66,8 +66,8 @@ pub(crate) async fn show(
             }
             Err(error) => {
                 // An error message may contain paths on the server.
-                @let () = tracing::warn!(%error, session = %header.id, "agent cannot be built");
-                p role="alert" { "The agent cannot be built here; see the server log." }
+                @let () = tracing::warn!(%error, session = %header.id, "the agent cannot be built");
+                p role="alert" { "The agent cannot be built on this server; see the server log." }
             }
         }
     };

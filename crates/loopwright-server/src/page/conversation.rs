@@ -290,7 +290,7 @@ fn more(visitor: &Visitor, header: &SessionHeader, relatives: &Relatives) -> Mar
                     (button(visitor, &format!("{path}/rewind"), "Undo the last turn", &[]))
                     details {
                         summary { "Delete" }
-                        p { "This permanently deletes the session. A folder that the server made for it is deleted, too, unless a fork uses it." }
+                        p { "This permanently deletes the session. If the server created a folder for the session, the folder is also deleted, unless a fork uses it." }
                         (button(visitor, &format!("{path}/delete"), "Delete the session", &[]))
                     }
                 }

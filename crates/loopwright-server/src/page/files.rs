@@ -35,7 +35,7 @@ pub(crate) async fn changes(
         @if files.is_empty() { p { "No files have changed in this session." } }
         @for file in &files { (changed(file)) }
     };
-    Ok(layout::page(&format!("Changes of {}", title(&header)), &visitor, Tab::Sessions, &main))
+    Ok(layout::page(&format!("Changes in {}", title(&header)), &visitor, Tab::Sessions, &main))
 }
 
 fn changed(file: &FileDiff) -> Markup {
@@ -52,7 +52,7 @@ fn changed(file: &FileDiff) -> Markup {
                         }
                     }
                 },
-                None => p { "Its content is not shown." },
+                None => p { "The content of this file is not shown." },
             }
         }
     }

@@ -129,7 +129,7 @@ fn card(
 fn approval(id: &str, json: &str, keep: &Markup) -> Markup {
     html! {
         (arguments(id, json))
-        (reason(id, "Reason, if you deny it"))
+        (reason(id, "Reason, if you deny the call"))
         (keep)
         div.row {
             button.yes name="decision" value="approve" { "Approve" }
@@ -144,14 +144,14 @@ fn recovery(id: &str, json: &str) -> Markup {
     let result = format!("{id}-result");
     html! {
         (arguments(id, json))
-        label for=(result) { "Result, if it is done" }
+        label for=(result) { "Result, if the call is done" }
         (area(&result, "result", ""))
-        (reason(id, "Reason, if you skip it"))
+        (reason(id, "Reason, if you skip the call"))
         div.row {
-            button.yes name="decision" value="approve" { "Run it again" }
-            button name="decision" value="result" { "It is done" }
-            button.no name="decision" value="deny" { "Skip it" }
-            button.no name="decision" value="stop" { "Skip it, and stop the run" }
+            button.yes name="decision" value="approve" { "Run the call again" }
+            button name="decision" value="result" { "The call is done" }
+            button.no name="decision" value="deny" { "Skip the call" }
+            button.no name="decision" value="stop" { "Skip the call, and stop the run" }
         }
     }
 }
@@ -238,7 +238,7 @@ fn result(id: &str, schema: Option<&Value>) -> Markup {
         (answer_fields(id, "Result", schema))
         label for=(message) { "Error, if the tool failed" }
         input id=(message) name="message" autocomplete="off";
-        (reason(id, "Reason, if you deny it"))
+        (reason(id, "Reason, if you deny the call"))
         div.row {
             button.yes name="decision" value="answer" { "Give the result" }
             button name="decision" value="error" formnovalidate { "Report the error" }
@@ -328,7 +328,7 @@ pub(crate) fn decision(
 }
 
 /// The result of an interrupted call that is done, if the visitor wrote none.
-const UNKNOWN: &str = "The user reports that this was done; its result is unknown.";
+const UNKNOWN: &str = "The user reports that the call is done; the result is unknown.";
 
 /// Returns a field, or `None` if it is empty.
 fn filled(fields: &Fields, name: &str) -> Option<String> {

@@ -46,7 +46,7 @@ pub(crate) async fn form(
             None => Ok(asking(
                 StatusCode::UNAUTHORIZED,
                 next,
-                Some("This address was already used or has expired."),
+                Some("This sign-in address was already used or has expired."),
             )),
         };
     }
@@ -61,7 +61,7 @@ pub(crate) async fn submit(
     // Only pages of this server ask for tokens.
     let site = headers.get("sec-fetch-site").and_then(|it| it.to_str().ok());
     if site.is_some_and(|it| it != "same-origin" && it != "none") {
-        return Err(Problem::forbidden("sign in on the page of this server"));
+        return Err(Problem::forbidden("sign in on this server's page"));
     }
     let fields = Fields::read(request, &server).await?;
     let next = own_path(fields.raw("next"));

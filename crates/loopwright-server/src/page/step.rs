@@ -39,7 +39,7 @@ pub(crate) async fn show(
         let end = usize::try_from(end).unwrap_or(usize::MAX);
         let changes = loaded.changes.iter().take(end).cloned();
         AgentState::new().replay(changes).map_err(|error| {
-            tracing::error!(%error, "session cannot be replayed");
+            tracing::error!(%error, "the session cannot be replayed");
             Problem::internal("the step cannot be shown")
         })
     };

@@ -113,9 +113,9 @@ fn spending(runs: &[Run]) -> Markup {
         }
     }
     let label = if has_cost {
-        format!("Cost over {} steps, {} in all", steps.len(), money(sum).unwrap_or_default())
+        format!("Cost over {} steps, {} in total", steps.len(), money(sum).unwrap_or_default())
     } else {
-        format!("Tokens over {} steps, {sum:.0} in all", steps.len())
+        format!("Tokens over {} steps, {sum:.0} in total", steps.len())
     };
     html! {
         figure {

@@ -47,7 +47,9 @@ pub(crate) fn operations() -> Vec<Operation> {
         security: RUN,
         parameters: &[VERSION],
         body: None,
-        responses: const { &[other(200, "The answer; a stream of events for streaming methods.", JSON)] },
+        responses: const {
+            &[other(200, "The response, or a stream of events for streaming methods.", JSON)]
+        },
         handler: || get(card),
     };
     let send = |path, id, summary, handler| Operation {

@@ -102,7 +102,9 @@ pub(crate) fn operations() -> Vec<Operation> {
         security: RUN,
         parameters: &[],
         body: None,
-        responses: const { &[other(200, "The completion, or its stream.", "application/json")] },
+        responses: const {
+            &[other(200, "The completion, as one object or as a stream.", "application/json")]
+        },
         handler: || post(create),
     }]
 }
@@ -197,7 +199,7 @@ impl Completion {
             }
         }
         let Some((finish, RunEnd { calls, usage, .. })) = end else {
-            return Err(Problem::internal("the run's events ended before the run did"));
+            return Err(Problem::internal("the event stream ended before the run did"));
         };
         let text = Some(text).filter(|it| !it.is_empty() || calls.is_empty());
         let mut message = json!({ "role": "assistant", "content": text, "refusal": null });

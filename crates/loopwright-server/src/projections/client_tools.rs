@@ -100,7 +100,7 @@ pub(crate) fn declared(tools: Vec<Declared>) -> Result<ClientTools, Problem> {
         total += size;
         if size > MAX_TOOL || total > MAX_TOTAL {
             return Err(Problem::invalid(format!(
-                "the description and schema of a tool can have at most {} KiB, and those of all tools at most {} KiB",
+                "the description and schema of a tool can be at most {} KiB in size, and those of all tools at most {} KiB",
                 MAX_TOOL >> 10,
                 MAX_TOTAL >> 10
             )));

@@ -120,7 +120,9 @@ pub(crate) fn operations() -> Vec<Operation> {
         security: RUN,
         parameters: &[],
         body: None,
-        responses: const { &[other(200, "The response, or its stream.", "application/json")] },
+        responses: const {
+            &[other(200, "The response, as one object or as a stream.", "application/json")]
+        },
         handler: || post(create),
     }]
 }
@@ -205,7 +207,8 @@ async fn previous_session(
     let query = JobQuery { session: Some(header.id.clone()), ..JobQuery::last(1) };
     let last = server.queue()?.records(&query).await?.into_iter().next();
     if last.is_none_or(|it| it.job.id != run) {
-        let text = "the previous response is not the last of its session; fork the session instead";
+        let text =
+            "the previous response is not the last one in its session; fork the session instead";
         return Err(Problem::conflict(text));
     }
     Ok(header)

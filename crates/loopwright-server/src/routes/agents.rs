@@ -41,7 +41,7 @@ async fn list(State(server): State<Server>, headers: HeaderMap) -> Result<Respon
 /// Returns the agents, or says that they cannot be read.
 pub(crate) async fn infos(server: &Server) -> Result<Vec<AgentInfo>, Problem> {
     server.agents().list().await.map_err(|error| {
-        tracing::error!(%error, "agents cannot be listed");
+        tracing::error!(%error, "the agents cannot be listed");
         Problem::unavailable("the agents cannot be listed; try again")
     })
 }

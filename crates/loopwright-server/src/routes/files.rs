@@ -129,7 +129,7 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "get",
                 "/v1/sessions/{session}/diff",
                 "getDiff",
-                "Read what the session changed in its folder",
+                "Read the changes that a session made in its folder",
             )
         },
     ]
@@ -151,7 +151,7 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| Problem::internal("the files cannot be used"))?.map_err(problem)
+    done.map_err(|_| Problem::internal("the session's files cannot be accessed"))?.map_err(problem)
 }
 
 fn problem(error: FileError) -> Problem {
@@ -166,8 +166,8 @@ fn problem(error: FileError) -> Problem {
             Problem::forbidden("the path is protected")
         }
         error => {
-            tracing::error!(%error, "files of a session cannot be used");
-            Problem::internal("the files cannot be used; see the server log")
+            tracing::error!(%error, "the files of a session cannot be accessed");
+            Problem::internal("the session's files cannot be accessed; see the server log")
         }
     }
 }

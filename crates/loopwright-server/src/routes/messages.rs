@@ -109,7 +109,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             parameters: &[IDEMPOTENCY_KEY],
             responses: const {
                 &[
-                    json::<RunView>(202, "The run that continues."),
+                    json::<RunView>(202, "The continued run."),
                     json::<RunView>(200, "The run that an earlier request with this key started."),
                 ]
             },
@@ -118,7 +118,7 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "post",
                 "/v1/sessions/{session}/resume",
                 "resumeSession",
-                "Continue a run that was stopped, interrupted or failed",
+                "Continue a run that was stopped or interrupted, or that failed",
             )
         },
         Operation {

@@ -219,7 +219,9 @@ pub(crate) async fn decided(
     // Rules are kept only with the decision that they come from, and before the run continues.
     if let Some(kept) = always {
         let done = server.agents().keep_rules(header, &kept).await;
-        done.map_err(|_| Problem::internal("the call is decided, but its rules were not saved"))?;
+        done.map_err(|_| {
+            Problem::internal("the decision was recorded, but its rules were not saved")
+        })?;
     }
     if session.state().pending().is_empty() {
         server.continue_decided(&header.id).await?;
@@ -241,7 +243,7 @@ pub(crate) fn asked_at<'a>(
 fn default_reason(asked: &PendingApproval<'_>) -> &'static str {
     match asked.kind {
         RequestKind::Question { .. } => "the user declined to answer",
-        _ if asked.question.is_recovery() => "the user decided against it",
+        _ if asked.question.is_recovery() => "the user decided not to repeat the call",
         _ => "The user denied the call.",
     }
 }

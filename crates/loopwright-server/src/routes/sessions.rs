@@ -139,7 +139,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             ..of("get", "/v1/sessions/{session}", "getSession", "Read a session")
         },
         Operation {
-            responses: const { &[empty(204, "The session is deleted.")] },
+            responses: const { &[empty(204, "The session was deleted.")] },
             handler: || routing::delete(remove),
             ..of(
                 "delete",
@@ -156,7 +156,7 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "post",
                 "/v1/sessions/{session}/fork",
                 "forkSession",
-                "Create a session that starts as a copy of this one",
+                "Create a session that starts as a copy of another session",
             )
         },
         Operation {
@@ -368,7 +368,7 @@ pub(crate) async fn begin_with(
         agent
     } else {
         let first = agents::infos(server).await?.into_iter().next();
-        first.ok_or_else(|| Problem::conflict("the server offers no agent"))?.name
+        first.ok_or_else(|| Problem::conflict("the server offers no agents"))?.name
     };
     let id = key.map_or_else(|| principal.new_session_id(), |it| principal.derived_session_id(it));
     if key.is_some()
@@ -413,10 +413,14 @@ async fn repeated(
     agent: &str,
 ) -> Result<(AgentSession, bool), Problem> {
     if header.status == SessionStatus::Deleted {
-        return Err(Problem::conflict("the session that this key created was deleted"));
+        return Err(Problem::conflict(
+            "the session created with this idempotency key was deleted; use another key",
+        ));
     }
     if *header.agent_name != *agent {
-        return Err(Problem::invalid("this idempotency key created a session with another agent"));
+        return Err(Problem::invalid(
+            "this idempotency key was used to create a session with another agent; use another key",
+        ));
     }
     Ok((server.runtime().session(&header.id).await?, false))
 }
@@ -515,7 +519,7 @@ fn write(
         head["subagents"] = count.into();
     }
     let unwritable = |error: serde_json::Error| {
-        tracing::error!(%error, "session cannot be exported");
+        tracing::error!(%error, "the session cannot be exported");
         Problem::internal("the session cannot be exported")
     };
     text.push_str(&serde_json::to_string(&head).map_err(unwritable)?);

@@ -48,7 +48,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         method: "get",
         path: "/v1/usage",
         id: "getPrincipalUsage",
-        summary: "Read the usage of the principal today, and its limits",
+        summary: "Read the principal's usage today and its limits",
         security: READ,
         parameters: &[],
         body: None,

@@ -157,7 +157,7 @@ impl Root {
         let torn = |path: &Path| -> Result<Option<String>, StoreError> {
             let (mut trail, _last) = FrameFile::open(id, path)?;
             let aside = trail.set_aside().at(path)?;
-            Ok(Some(format!("moved them to `{}`", aside.display())))
+            Ok(Some(format!("moved these bytes to `{}`", aside.display())))
         };
         let others = SessionLog::ALL.iter().map(|it| dir.join(it.as_str()));
         let files = others.chain([dir.join(CONTROL_MESSAGES), log.clone()]);
@@ -177,7 +177,7 @@ impl Root {
                     let aside = disk::backup_path(&path, "damaged");
                     fs::rename(&path, &aside).at(&path)?;
                     Some(format!(
-                        "moved it to `{}`; send the control messages again",
+                        "moved the file to `{}`; send the control messages again",
                         aside.display()
                     ))
                 }
@@ -205,7 +205,10 @@ impl Root {
         let status = session.files.last.status;
         Ok(match disk::if_there(fs::symlink_metadata(&aside)).at(&aside)? {
             Some(_) => {
-                format!("moved them to `{}`; without them the session is {status}", aside.display())
+                format!(
+                    "moved these bytes to `{}`; without them, the session is {status}",
+                    aside.display()
+                )
             }
             None => format!("without the missing data, the session is {status}"),
         })
@@ -217,7 +220,7 @@ impl Root {
         session.settle()?;
         let (length, status) = (session.files.last.length, session.files.last.status);
         Ok(format!(
-            "it continues after its first {length} changes and is {status}; later tool calls may \
+            "the session continues after its first {length} changes and is {status}; later tool calls may \
                 have taken effect; the damaged log is kept as `{aside}`"
         ))
     }
@@ -258,7 +261,7 @@ impl Root {
         if wrong > 0 {
             let repaired = if care == RepairMode::Repair {
                 self.index.remake(&slots).at(path)?;
-                Some("rebuilt it from the logs".to_owned())
+                Some("rebuilt the index from the logs".to_owned())
             } else {
                 None
             };

@@ -53,19 +53,18 @@ fn told(cause: &io::Error) -> (String, &'static str) {
             ("permission denied", "let this user read and write the store's directory")
         }
         ErrorKind::ReadOnlyFilesystem => {
-            ("the disk is read-only", "mount it for writing, or choose another directory")
+            ("the disk is read-only", "mount the disk for writing, or choose another directory")
         }
-        ErrorKind::NotFound => {
-            ("it does not exist", "restore the store's directory, or choose another one")
-        }
+        ErrorKind::NotFound => (
+            "the file or directory does not exist",
+            "restore the store's directory, or choose another one",
+        ),
         ErrorKind::NotADirectory => (
             "part of the path is not a directory",
-            "move it elsewhere, or choose another \
+            "move that file elsewhere, or choose another \
                 directory",
         ),
-        ErrorKind::TimedOut => {
-            ("another process keeps it locked", "stop the process that locks it")
-        }
+        ErrorKind::TimedOut => ("another process holds the lock", "stop that process"),
         _ => return (cause.to_string(), "correct the cause and try again"),
     };
     (problem.to_owned(), remedy)

@@ -98,7 +98,7 @@ pub(super) fn write(out: &mut Vec<u8>, base: u64, head: &[u8], body: &[u8]) -> i
 }
 
 fn length(bytes: usize) -> io::Result<u32> {
-    u32::try_from(bytes).map_err(|_| io::Error::other("more than 4 GiB at once"))
+    u32::try_from(bytes).map_err(|_| io::Error::other("the record is larger than 4 GiB"))
 }
 
 fn head_sum(at: u64, lengths: &[u8], head: &[u8]) -> u32 {

@@ -80,7 +80,10 @@ impl Root {
         let (mut branches, mut seen) = (Vec::new(), BTreeSet::new());
         while let Some((id, number, until)) = place {
             if !seen.insert((id.clone(), number)) {
-                return Err(corrupt(&own, format!("its branch starts from itself, in `{id}`")));
+                return Err(corrupt(
+                    &own,
+                    format!("the session's branch starts from itself, in `{id}`"),
+                ));
             }
             if !ledgers.contains_key(&id) {
                 let found = self.ledger(&id, ReadMode::WaitForWriter)?;
@@ -88,7 +91,7 @@ impl Root {
                     corrupt(
                         &own,
                         format!(
-                            "it starts with changes of `{id}`, which no longer \
+                            "the session starts with changes of `{id}`, which no longer \
                         exists"
                         ),
                     )

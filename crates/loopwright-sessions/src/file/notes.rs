@@ -152,7 +152,7 @@ pub(super) fn salvage(path: &Path) -> Result<String, StoreError> {
     std::fs::hard_link(path, &aside).at(&aside)?;
     rewrite(path, &notes)?;
     let (kept, aside) = (notes.len(), aside.display());
-    Ok(format!("kept the {kept} readable log entries; the damaged file is `{aside}`"))
+    Ok(format!("kept the {kept} readable log entries; the damaged file is kept as `{aside}`"))
 }
 
 /// Reads the number of a note; it has none if it is not intact.

@@ -249,6 +249,6 @@ impl Root {
             }
             self.made_anew()?.1.at(path)?;
         }
-        Err(io::Error::other("it cannot be rebuilt")).at(path)
+        Err(io::Error::other("the index cannot be rebuilt")).at(path)
     }
 }

@@ -180,8 +180,8 @@ fn missing(
     }?;
     Some(match lost {
         0 => end,
-        1 => format!("{end}: its last write is missing"),
-        lost => format!("{end}: its last {lost} writes are missing"),
+        1 => format!("{end}: the last write is missing"),
+        lost => format!("{end}: the last {lost} writes are missing"),
     })
 }
 

@@ -160,7 +160,10 @@ fn a_directory_that_is_gone_is_told_and_may_come_back() {
         unavailable(block_on(world.store.check(false))),
     ];
     for text in told {
-        assert!(text.contains("it does not exist; restore the store's directory"), "{text}");
+        assert!(
+            text.contains("the file or directory does not exist; restore the store's directory"),
+            "{text}"
+        );
     }
     fs::rename(&elsewhere, world.path()).unwrap();
     assert_eq!(append(&world.store, "a", 2, 2, 1).unwrap(), 3);
@@ -192,5 +195,5 @@ fn a_file_in_the_place_of_the_directory_is_told() {
     fs::remove_dir_all(path.join("sessions")).unwrap();
     fs::write(path.join("sessions"), b"x").unwrap();
     let text = unavailable(append(&store, "a", 1, 1, 1));
-    assert!(text.contains("move it elsewhere"), "{text}");
+    assert!(text.contains("move that file elsewhere"), "{text}");
 }

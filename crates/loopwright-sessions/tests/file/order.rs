@@ -100,7 +100,10 @@ fn a_session_that_begins_with_what_is_gone_says_so() {
     fs::remove_dir_all(world.session("a")).unwrap();
     let found = world.check(true);
     let told: Vec<_> = found.iter().map(|it| (it.session.clone(), it.problem.as_str())).collect();
-    assert_eq!(told, [(Some(id("b")), "it starts with changes of `a`, which no longer exists")]);
+    assert_eq!(
+        told,
+        [(Some(id("b")), "the session starts with changes of `a`, which no longer exists")]
+    );
     assert_eq!(found[0].repaired, None);
 }
 

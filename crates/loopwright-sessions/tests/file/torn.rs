@@ -80,7 +80,7 @@ fn a_log_that_lost_an_acknowledged_record_is_suspended_and_the_loss_is_named() {
         fs::write(&log, &bytes[..end]).unwrap();
         world = world.reopened();
         let problem = missing(&world).unwrap();
-        assert!(problem.ends_with(": its last write is missing"), "byte {end}: {problem}");
+        assert!(problem.ends_with(": the last write is missing"), "byte {end}: {problem}");
         let found = world.check(false);
         assert_eq!(found[0].problem, problem, "byte {end}: {found:?}");
         let (same, status) = prefix_survives(world, &bytes[..end], begin);
@@ -110,7 +110,7 @@ fn a_repair_of_a_log_that_lost_a_whole_record_leaves_the_session_waiting() {
     fs::write(world.session("a").join("log"), &bytes[..begin]).unwrap();
     let world = world.reopened();
     let found = world.check(true);
-    assert!(found[0].problem.contains("ends too early: its last write is missing"), "{found:?}");
+    assert!(found[0].problem.contains("ends too early: the last write is missing"), "{found:?}");
     let expect = "without the missing data, the session is suspended";
     assert_eq!((found.len(), found[0].repaired.as_deref()), (1, Some(expect)));
     assert_eq!(world.check(true), []);
@@ -141,7 +141,7 @@ fn a_repair_of_a_damaged_last_record_leaves_the_session_waiting() {
     let world = world.reopened();
     let found = world.check(true);
     assert_eq!(found.len(), 1);
-    let expect = "are a damaged record: its last write is missing";
+    let expect = "are a damaged record: the last write is missing";
     assert!(found[0].problem.ends_with(expect), "{found:?}");
     let repaired = found[0].repaired.as_ref().unwrap();
     assert!(repaired.contains("log.torn-1") && repaired.ends_with("suspended"), "{repaired}");
@@ -242,7 +242,7 @@ fn a_repair_of_a_log_damaged_in_the_middle_keeps_what_came_before() {
     let found = world.check(true);
     assert_eq!(found.len(), 1);
     let repaired = found[0].repaired.as_ref().unwrap();
-    let expect = "it continues after its first 2 changes and is suspended";
+    let expect = "the session continues after its first 2 changes and is suspended";
     assert!(repaired.starts_with(expect) && repaired.contains("log.damaged-1"), "{repaired}");
     assert_eq!(fs::read(world.session("a").join("log.damaged-1")).unwrap(), bytes);
     assert_eq!(world.check(true), []);

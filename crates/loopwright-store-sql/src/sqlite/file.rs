@@ -109,8 +109,8 @@ pub(super) fn open_to_others(path: &Path, repair: bool) -> Vec<Finding> {
         let is_repaired = repair && fs::set_permissions(&path, closed).is_ok();
         findings.push(Finding {
             session: None,
-            problem: format!("other users can access `{}`: its mode is {mode:o}", path.display()),
-            repaired: is_repaired.then(|| format!("its mode is now {own:o}")),
+            problem: format!("other users can access `{}`: the mode is {mode:o}", path.display()),
+            repaired: is_repaired.then(|| format!("the mode is now {own:o}")),
         });
     }
     findings

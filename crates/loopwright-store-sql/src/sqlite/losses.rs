@@ -136,11 +136,13 @@ async fn note_missing(
     let what = match mark.counter {
         Counter::Version => return Ok(()),
         Counter::Notes(SessionLog::Files) => {
-            format!("the last {lost} entries of its log of file changes are missing")
+            format!("the last {lost} entries of the session's file-change log are missing")
         }
-        Counter::Notes(_) => format!("the last {lost} entries of its event log are missing"),
-        Counter::Jobs => "a job that was queued for it is missing".to_owned(),
-        Counter::Messages => "a control message that was sent to it is missing".to_owned(),
+        Counter::Notes(_) => {
+            format!("the last {lost} entries of the session's event log are missing")
+        }
+        Counter::Jobs => "a job that was queued for the session is missing".to_owned(),
+        Counter::Messages => "a control message that was sent to the session is missing".to_owned(),
     };
     let sql = "UPDATE sessions SET missing = COALESCE(missing || '; ', $1) || $2,
             status = CASE WHEN status = $3 THEN $4 ELSE status END
@@ -175,8 +177,8 @@ async fn note_loss(transaction: &mut dyn Transaction, mark: &Mark) -> Result<(),
     }
     go_back(transaction, &mark.id, &head, head.length, head.updated_at).await?;
     let missing = match lost {
-        1 => "its last write is missing".to_owned(),
-        lost => format!("its last {lost} writes are missing"),
+        1 => "the last write is missing".to_owned(),
+        lost => format!("the last {lost} writes are missing"),
     };
     let missing = format!("{DAMAGED}{missing}");
     let sql = "UPDATE sessions SET version = $1, missing = $2,

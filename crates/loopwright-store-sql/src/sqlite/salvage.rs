@@ -79,7 +79,7 @@ impl SqliteStore {
         // They are not recovered, and those that were handled would be reported as missing.
         let _removed = Acknowledged::beside(path).remove_all(Counter::Messages);
         let repaired = format!(
-            "saved {count} of its sessions to a new file; the damaged file is kept as `{}`",
+            "saved {count} of the database's sessions to a new file; the damaged file is kept as `{}`",
             aside.display()
         );
         findings.insert(0, Finding { session: None, problem, repaired: Some(repaired) });
@@ -89,7 +89,7 @@ impl SqliteStore {
 
 /// Returns the finding for damaged definitions of tables.
 fn described(source: &sqlx::Error) -> String {
-    format!("the description of its tables is damaged: {source}")
+    format!("the definitions of the database's tables are damaged: {source}")
 }
 
 /// The columns of all tables.

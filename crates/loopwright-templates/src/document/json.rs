@@ -29,11 +29,11 @@ fn wrong(error: &serde_json::Error) -> Diagnostic {
 }
 
 fn not_an_object() -> Diagnostic {
-    syntax("it must be an object".to_owned())
+    syntax("the document must be an object".to_owned())
 }
 
 fn too_deep(line: usize) -> Diagnostic {
-    let problem = format!("it is nested more than {MAX_DEPTH} levels deep");
+    let problem = format!("the document is nested more than {MAX_DEPTH} levels deep");
     Diagnostic { line: Some(line), ..syntax(problem) }
 }
 

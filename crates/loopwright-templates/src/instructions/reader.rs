@@ -22,7 +22,7 @@ const MAX_IMPORTS: usize = 5;
 const MAX_LEVELS: usize = 4;
 const MAX_RULES: usize = 200;
 
-const OUTSIDE: &str = "a project file can import only files of the project";
+const OUTSIDE: &str = "a project file can import only files in the project";
 const NOT_OF_HOME: &str = "only files in your home directory are imported";
 
 /// Files of a directory.

@@ -7,7 +7,7 @@ use crate::problem::DiagnosticKind;
 use crate::reading::fields::{At, Fields};
 
 const FORM: &str = "a list of names and `name: configuration` pairs; a configuration is a list of \
-    `key: value`";
+    `key: value` pairs";
 
 /// What a file says of capabilities.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use crate::problem::{Diagnostic, DiagnosticKind};
 
 const TEXT: &str = "a string; put it in quotes";
 const NAMES: &str = "a list of names, or names separated by commas; `[]` means none";
-const MAP: &str = "a list of `key: value`";
+const MAP: &str = "a list of `key: value` pairs";
 const COUNT: &str = "a whole number, 0 or more, within the supported range";
 const SWITCH: &str = "`true` or `false`";
 const AMOUNT: &str = "a number, 0 or more";

@@ -27,7 +27,7 @@ const ELSEWHERE: [&str; 8] = [
 /// What is known of models elsewhere.
 const UNSUPPORTED: [&str; 4] = ["contextLength", "maxOutputLength", "metadata", "pricing"];
 
-const MODEL: &str = "`provider/model`, the name of a model, or a list of `key: value`";
+const MODEL: &str = "`provider/model`, a model name, or a list of `key: value` pairs";
 const EFFORT: [&str; 2] = ["effort", "reasoning_effort"];
 
 /// What names of models and providers in files stand for.

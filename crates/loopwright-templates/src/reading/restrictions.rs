@@ -34,9 +34,9 @@ const OBSERVED: [&str; 21] = [
     "WorktreeRemove",
 ];
 
-const DENYING: &str = "remove it to run the agent without this restriction, or deny whole tools \
+const DENYING: &str = "remove the entry to run the agent without this restriction, or deny whole tools \
     with `toolsDeny`";
-const WORKING: &str = "remove it to let the agent work in the working directory itself, or run it with `-C` in a \
+const WORKING: &str = "remove the entry to let the agent work in the working directory itself, or run the agent with `-C` in a \
     worktree that you create";
 
 /// Takes the hooks of the events that the program supports. Other events are an error if their hooks can refuse an action,

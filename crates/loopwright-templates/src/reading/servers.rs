@@ -8,8 +8,7 @@ use crate::problem::DiagnosticKind;
 
 const KEYS: [&str; 2] = ["mcpServers", "mcp_servers"];
 
-const EXPECTED: &str =
-    "a list of names of MCP servers, or of `NAME: {command: …}`; `[]` means none";
+const EXPECTED: &str = "a list of MCP server names, or of `NAME: {command: …}`; `[]` means none";
 
 /// Takes the servers: names of those that are configured, and configurations of those that the definition brings.
 pub(super) fn read(fields: &mut Fields<'_>) -> Option<Map<String, Value>> {

@@ -22,11 +22,10 @@ const START: &str = "Starts a command in the background, such as a server, and r
     number for `bash_read` and `bash_stop`.";
 
 /// How long a command runs that ends with its run.
-const OF_RUN: &str = "It is stopped when your run ends.";
+const OF_RUN: &str = "The command is stopped when your run ends.";
 
 /// How long one runs that outlives it.
-const LASTING: &str =
-    "It keeps running after your answer, and is stopped when the user ends the conversation.";
+const LASTING: &str = "The command keeps running after your answer, and is stopped when the user ends the conversation.";
 
 /// Starts a background command.
 #[derive(Clone, Debug)]

@@ -52,6 +52,6 @@ fn a_name_cannot_forge_a_line() {
     fs::write(home.path().join(OsStr::from_bytes(b"caf\xe9")), "").unwrap();
     assert_eq!(
         list(home.path(), ".", 5, 0),
-        "[file] a\\n[dir] forged\n[file] caf\\xE9 (not UTF-8; to use it, rename it with a command)"
+        "[file] a\\n[dir] forged\n[file] caf\\xE9 (the name is not UTF-8; to use the file, rename it with a command)"
     );
 }

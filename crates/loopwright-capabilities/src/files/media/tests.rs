@@ -107,13 +107,13 @@ fn a_broken_or_endless_picture_is_refused_with_the_reason() {
     let whole = picture(20, 20, ImageFormat::Png);
     let limits = MediaLimits::default();
     let error = |bytes: &[u8]| limits.read("a.png", bytes.to_vec()).unwrap_err().to_string();
-    let truncated = "it is truncated: the end of the PNG image is missing";
+    let truncated = "the PNG image is truncated: its end is missing";
     assert_eq!(error(&whole[..whole.len() / 2]), truncated);
     let broken = [b"\x89PNG\r\n\x1a\n".to_vec(), vec![7; 5_000]].concat();
-    assert_eq!(error(&broken), "it is damaged: the header of the PNG image is invalid");
+    assert_eq!(error(&broken), "the PNG image is damaged: its header is invalid");
     // Small as a file, it would take most of a gigabyte: it is never decoded.
     let flat = error(&flat_picture(10_001));
-    assert!(flat.starts_with("it has 10001×10001 pixels, which "), "{flat}");
+    assert!(flat.starts_with("the image has 10001×10001 pixels, which "), "{flat}");
 }
 
 #[test]

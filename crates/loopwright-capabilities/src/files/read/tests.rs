@@ -36,7 +36,7 @@ fn two_hundred_lines_are_a_page_and_the_notice_goes_on() {
     assert!(first.starts_with("     1\tline 1\n") && first.contains("   200\tline 200\n"));
     assert!(!first.contains("line 201"));
     assert!(first.contains("Use offset=200 to continue"), "{first}");
-    assert!(first.contains("the file has 3941 bytes"), "{first}");
+    assert!(first.contains("the file is 3941 bytes long"), "{first}");
     let second = said(&tool, json!({ "path": "f", "continue_from": continuation(&first) }));
     assert_eq!(second.lines().next(), Some("   201\tline 201"));
     let third = said(&tool, json!({ "path": "f", "continue_from": continuation(&second) }));
@@ -149,7 +149,7 @@ fn a_picture_that_is_not_whole_is_refused_with_the_reason() {
     let (_home, tool) = world(&PNG[..40]);
     assert_eq!(
         said(&tool, json!({ "path": "f" })),
-        "error: `f` cannot be shown as an image: it is truncated: the end of the PNG image is missing"
+        "error: `f` cannot be shown as an image: the PNG image is truncated: its end is missing"
     );
 }
 

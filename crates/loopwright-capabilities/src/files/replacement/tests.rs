@@ -53,7 +53,7 @@ fn a_text_that_is_not_found_is_explained() {
         "if x {\n\tgo();\n}\n",
         &[one("    go();\n", "")],
         Err(
-            "old_string was not found; line 2 is similar to one of its lines, but the whitespace or the surrounding lines differ; read the file again and copy the text exactly, without line numbers",
+            "old_string was not found; line 2 is similar to a line of old_string, but the whitespace or the surrounding lines differ; read the file again and copy the text exactly, without line numbers",
         ),
     );
 }

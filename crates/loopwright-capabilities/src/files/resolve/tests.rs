@@ -62,7 +62,10 @@ fn a_path_that_stays_inside_is_followed() {
     check("nothing/a.txt", "missing");
     check("loop_a", "loop");
     check("sub", "`sub` is a directory, not a regular file; list it with `list_dir`");
-    check("a.txt/b", "`a.txt/b` is not a directory; name a directory, or read it with `read_file`");
+    check(
+        "a.txt/b",
+        "`a.txt/b` is not a directory; pass a directory, or read the file with `read_file`",
+    );
 }
 
 #[test]

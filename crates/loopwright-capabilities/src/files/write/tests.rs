@@ -123,7 +123,7 @@ fn too_much_is_not_written() {
     let tool = tool.with_max_bytes(3);
     assert_eq!(
         said(&tool, &args("a", "four")),
-        "error: `a` has 4 bytes, more than the limit of 3 bytes; write less, or split it into several files"
+        "error: `a` is 4 bytes, more than the limit of 3 bytes; write less, or split the content into several files"
     );
     assert!(!home.path().join("a").exists());
 }

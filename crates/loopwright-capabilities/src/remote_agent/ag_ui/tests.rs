@@ -289,13 +289,13 @@ async fn what_goes_wrong_is_an_error_that_the_model_reads() {
     check(
         200,
         vec![text("1", "Pa")],
-        "its stream ended before the run did; the message may have arrived",
+        "the stream ended before the run did; the message may have arrived",
     )
     .await;
-    check(200, vec![json!({ "type": 1 })], "its response cannot be read").await;
-    check(401, vec![], "status 401; the user may have to check its token").await;
+    check(200, vec![json!({ "type": 1 })], "the response cannot be read").await;
+    check(401, vec![], "status 401; the user may have to check the agent's token").await;
     let problem = json!({ "detail": "the thread is unknown" });
-    check(422, vec![problem], "it refused the request: the thread is unknown").await;
+    check(422, vec![problem], "the agent rejected the request: the thread is unknown").await;
     check(503, vec![], "status 503; the message may have arrived").await;
     let long = text("1", &"x".repeat((2 << 20) + 1));
     check(200, vec![long], "longer than 2097152 bytes").await;
@@ -309,7 +309,7 @@ async fn a_run_that_is_cancelled_or_late_may_continue() {
     let policy =
         RemoteAgentPolicy { timeout: Duration::from_millis(50), ..RemoteAgentPolicy::default() };
     let late = result(&caller_of(agent, policy), RunOptions::default()).await;
-    assert!(late.contains("the run took longer than 0 s; it may continue"), "{late}");
+    assert!(late.contains("the run took longer than 0 s and may still continue"), "{late}");
     let (url, received) = serving(vec![(200, None)]).await;
     let (agent, cancel) = (caller(&url), CancellationToken::new());
     let options = RunOptions {

@@ -92,7 +92,7 @@ fn a_search_that_the_provider_pauses_is_continued_a_few_times() {
         Ok(answer("a ", &[], finish))
     });
     let state = run(&model, &[json!({"query": "q"})], Budget::default());
-    assert_eq!(tool_results(&state), ["a a a\n\nNo sources were named."]);
+    assert_eq!(tool_results(&state), ["a a a\n\nNo sources were given."]);
     let model =
         FakeModel::from_fn(|_| Ok(answer("b ", &[], FinishReason::Other("pause_turn".into()))));
     run(&model, &[json!({"query": "q"})], Budget::default());
@@ -105,7 +105,7 @@ fn a_search_without_words_fails_and_the_budget_of_the_run_is_the_limit() {
     let state = run(&model, &[json!({"query": " "}), json!({"query": "q"})], Budget::default());
     let expect = [
         "Error: `query` is empty; pass words to search for",
-        "(no answer)\n\nNo sources were named.",
+        "(no answer)\n\nNo sources were given.",
     ];
     assert_eq!(tool_results(&state), expect);
     let budget = Budget { tokens: Some(5), ..Budget::default() };

@@ -61,7 +61,7 @@ fn the_directory_of_the_run_must_be_a_directory() {
     let world = World::new().flags(|flags| flags.workdir = "missing".into());
     assert_eq!(
         world.error(),
-        "cannot use /repo/sub/missing as the working directory; name an existing directory with `--workdir`"
+        "cannot use /repo/sub/missing as the working directory; choose an existing directory with `--workdir`"
     );
     let world = world.file("repo/sub/missing", "a file");
     let error = world.load().unwrap_err();

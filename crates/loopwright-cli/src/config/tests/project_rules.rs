@@ -42,7 +42,7 @@ fn a_file_of_another_user_is_ignored_and_named() {
     let path = world.path("repo/loopwright.toml");
     // Only the administrator can give files away.
     if std::os::unix::fs::chown(&path, Some(4711), None).is_ok() {
-        let expect = "/repo/loopwright.toml is ignored: it belongs to another user; change its owner, or name it with `--config`";
+        let expect = "/repo/loopwright.toml is ignored: it belongs to another user; change its owner, or pass the file with `--config`";
         assert_eq!(world.warnings(), [expect]);
         assert_eq!(world.config().base_url, None);
         let named = world.flags(|it| it.config = Some(path));
@@ -144,7 +144,7 @@ fn without_a_home_the_remedy_is_to_name_a_file() {
     assert_eq!(
         world.error(),
         format!(
-            "`base_url` is not allowed in the project file /repo/loopwright.toml, because {ADDRESS}; move it to a user file and name that file with `--config`"
+            "`base_url` is not allowed in the project file /repo/loopwright.toml, because {ADDRESS}; move it to a user file and pass that file with `--config`"
         )
     );
 }

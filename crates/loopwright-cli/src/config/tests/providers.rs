@@ -54,7 +54,7 @@ fn a_provider_that_no_model_can_name_is_refused() {
         assert_eq!(
             World::new().user(&format!("[providers.{name}]")).error(),
             format!(
-                "`providers.{key}` in /home/.config/loopwright/config.toml is not a valid provider name: it must be non-empty, without slashes and spaces, because a model is named `PROVIDER/NAME`; rename the provider"
+                "`providers.{key}` in /home/.config/loopwright/config.toml is not a valid provider name: it must be non-empty and contain no slashes or spaces, because models are named `PROVIDER/NAME`; rename the provider"
             )
         );
     };

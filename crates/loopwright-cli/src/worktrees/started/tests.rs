@@ -26,7 +26,7 @@ fn a_worktree_of_a_repository_that_names_it_is_read_with_the_repository() {
     assert_eq!(
         reach.note(&[]).unwrap(),
         format!(
-            "commands can read the repository of this git worktree, {}, but cannot commit; to let them, pass `--add-dir {}`",
+            "commands can read the repository of this git worktree, {}, but cannot commit; to allow commits, pass `--add-dir {}`",
             shared.display(),
             main.display()
         )
@@ -81,7 +81,7 @@ fn in_a_folder_of_a_repository_the_note_names_the_root() {
     assert_eq!(
         reach.note(&[]).unwrap(),
         format!(
-            "the repository starts above this folder: git and the files there are out of reach; to use them, start with `-C {}`",
+            "the root of the repository is above this folder, so git and the files there are out of reach; to use them, start with `-C {}`",
             main.display()
         )
     );

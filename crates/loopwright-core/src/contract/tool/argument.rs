@@ -19,7 +19,7 @@ impl<T: DeserializeOwned + JsonSchema> ToolArgument for T {}
 /// Names the files that a call writes. `#[tool]` requires it of each argument in its option
 /// `writes`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not name files",
+    message = "`{Self}` cannot contain file paths",
     note = "an argument named in `writes` must be a `String`, a `PathBuf`, or an `Option` or a \
         `Vec` of them"
 )]

@@ -104,7 +104,7 @@ impl Checker {
     #[expect(clippy::unused_self, reason = "the same signature as with the feature")]
     fn validate(&self, _arguments: &Value, keyword: &str) -> Vec<String> {
         vec![format!(
-            "its keyword `{keyword}` is checked only with the feature `json-schema` of `loopwright`"
+            "the schema keyword `{keyword}` is checked only with the feature `json-schema` of `loopwright`"
         )]
     }
 }

@@ -36,7 +36,9 @@ pub(super) fn violations(schema: &Value, value: &Value) -> Vec<String> {
     let mut check = Check { root: schema, violations: Vec::new(), left: MAX_APPLIED };
     check.value(schema, value, &Path::Root, 0);
     if check.left == 0 {
-        return vec!["at /: the schema is too complex to check the value".to_owned()];
+        return vec![
+            "at /: the value cannot be checked, because the schema is too complex".to_owned(),
+        ];
     }
     check.violations
 }
@@ -151,10 +153,10 @@ impl Check<'_> {
                 format!("{it} is greater than the maximum of {rule}")
             }
             ("exclusiveMinimum", Value::Number(it)) if differs(it, rule, Ordering::is_le) => {
-                format!("{it} is less than or equal to the minimum of {rule}")
+                format!("{it} is not greater than the exclusive minimum of {rule}")
             }
             ("exclusiveMaximum", Value::Number(it)) if differs(it, rule, Ordering::is_ge) => {
-                format!("{it} is greater than or equal to the maximum of {rule}")
+                format!("{it} is not less than the exclusive maximum of {rule}")
             }
             ("minLength", Value::String(text)) if is_below(text.chars().count(), rule) => {
                 format!("{shown} is shorter than {}", Count(rule, "character", "characters"))

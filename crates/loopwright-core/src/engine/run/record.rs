@@ -35,7 +35,7 @@ impl Run {
         let applied = state.apply(&stamped);
         debug_assert!(
             applied.is_ok(),
-            "the run recorded a change that does not apply: \
+            "the run recorded a change that cannot be applied: \
             {applied:?}"
         );
         if keeps {

@@ -52,7 +52,7 @@ impl OnAsk {
                 let needs = match kind {
                     RequestKind::Approval => "needs approval",
                     RequestKind::Question { .. } => "needs an answer",
-                    RequestKind::External { .. } => "needs a result from elsewhere",
+                    RequestKind::External { .. } => "needs a result from outside the run",
                 };
                 let message = format!("`{tool}` {needs} ({text})");
                 Some(StopSignal::requested(Self::SOURCE, message).with_denied_call(call))
@@ -71,7 +71,7 @@ impl OnAsk {
                     .to_owned(),
             },
             (None, RequestKind::External { .. }) => ToolOutcome::Blocked {
-                reason: "the tool runs elsewhere, and this run does not wait for its result; \
+                reason: "the tool runs elsewhere, and this run does not wait for the result; \
                     continue without it"
                     .to_owned(),
             },

@@ -253,7 +253,7 @@ fn an_error_in_the_stream_says_what_was_consumed() {
 #[test]
 fn an_answer_that_contradicts_the_protocol_is_an_error() {
     for (blocks, message) in [
-        (vec![add(0, r#"{"type":"input_json_delta","partial_json":"1"}"#)], "has not started"),
+        (vec![add(0, r#"{"type":"input_json_delta","partial_json":"1"}"#)], "did not start"),
         (vec![begin(0, "1")], "is malformed"),
         (vec![begin(0, r#"{"type":"tool_use","id":"t","name":""}"#)], "without a name"),
         (vec![r#"{"type":"content_block_start","index":0}"#.to_owned()], "is missing"),

@@ -46,18 +46,18 @@ fn headers_say_where_a_body_ends() {
 
 #[test]
 fn headers_that_contradict_themselves_are_refused() {
-    let number = Err("the length of its response is not a number".to_owned());
+    let number = Err("the response length is not a number".to_owned());
     for length in ["", "-1", "+1", "1x", "99999999999999999999", "1, 2"] {
         assert_eq!(framing(&[("content-length", length)]), number, "{length}");
     }
     for (header, words) in [
         (
             ("transfer-encoding", "gzip, chunked"),
-            "its response has an encoding that was not requested",
+            "the response has an encoding that was not requested",
         ),
         (
             ("content-encoding", "gzip"),
-            "its response is compressed, although compression was not \
+            "the response is compressed, although compression was not \
             requested",
         ),
     ] {
@@ -95,7 +95,7 @@ fn trailers_after_the_last_chunk_are_bounded() {
     let fits = [trailer(4096), b"\r\n".to_vec()].concat();
     assert_eq!(read(Framing::Chunked(Chunk::Size), &fits, 100).unwrap(), (Vec::new(), true));
     let error = read(Framing::Chunked(Chunk::Size), &trailer(5000), 100).unwrap_err();
-    assert_eq!(error.to_string(), "the trailers of its response do not end");
+    assert_eq!(error.to_string(), "the response trailers are too long");
 }
 
 #[test]

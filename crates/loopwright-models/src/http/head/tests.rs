@@ -97,7 +97,7 @@ fn an_invalid_head_is_refused() {
     let endless = format!("HTTP/1.1 200 OK\r\na: {}", "x".repeat(MAX_LENGTH));
     assert_eq!(
         parse(endless.as_bytes()).unwrap_err().to_string(),
-        "its response headers are too \
+        "the response headers are too \
         long"
     );
 }

@@ -134,7 +134,7 @@ fn the_owner_can_enter_the_folder_after_a_command_has_closed_it() {
     assert_eq!(
         notes,
         [format!(
-            "the rights of the owner of {shown} were restored, without which it could not be entered"
+            "the owner permissions of {shown} were restored, because the folder could not be entered without them"
         )]
     );
 }
@@ -230,7 +230,7 @@ fn protected_files_that_were_changed_or_removed_are_put_back() {
     assert_eq!(hooks, ["mine", "mine", ""]);
     let ending = |end: &str| notes.iter().filter(|it| it.ends_with(end)).count();
     let changed = ending(", and the original was restored");
-    let removed = ending(" was restored to its content from before the command");
+    let removed = ending(" had before the command was restored");
     assert_eq!((changed, removed, notes.len()), (2, 1, 4), "{notes:?}");
 }
 

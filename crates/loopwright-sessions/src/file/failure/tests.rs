@@ -14,7 +14,7 @@ fn each_failure_names_the_file_and_what_helps() {
     );
     assert_eq!(
         told(ErrorKind::TimedOut),
-        "`/s/log`: another process keeps it locked; stop the process that locks it"
+        "`/s/log`: another process holds the lock; stop that process"
     );
     assert_eq!(
         told(ErrorKind::InvalidData),

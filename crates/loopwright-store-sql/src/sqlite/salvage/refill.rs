@@ -140,7 +140,7 @@ impl<'a> Rebuild<'a> {
         // The remaining IDs are of sessions of which nothing else is left.
         findings.extend(self.names.values().filter_map(|name| {
             let session = SessionId::new(name.clone()).ok()?;
-            let problem = "only its ID is left".to_owned();
+            let problem = "only the session ID is left".to_owned();
             Some(Finding { session: Some(session), problem, repaired: None })
         }));
         let live = self.keys("SELECT COUNT(*) FROM sessions WHERE status <> 'deleted'").await?;
@@ -191,8 +191,10 @@ impl<'a> Rebuild<'a> {
             let values = values![key, id.as_str(), FORMAT_VERSION, status, &*agent, now];
             self.transaction.run(sql, values).await?;
             findings.push(Finding {
-                problem: "its metadata is lost".to_owned(),
-                repaired: Some("it is suspended and has no title and no directory".to_owned()),
+                problem: "the session's metadata is lost".to_owned(),
+                repaired: Some(
+                    "the session is suspended and has neither a title nor a directory".to_owned(),
+                ),
                 session: Some(id),
             });
         }
@@ -214,14 +216,22 @@ impl<'a> Rebuild<'a> {
             let (key, id, name) = (row.int(0)?, row.text(1)?, row.text(2)?);
             let Ok(id) = SessionId::new(id) else { continue };
             let (body, repaired) = if let Some(body) = row.maybe_bytes(3)? {
-                (body, format!("it has the definition of another session's agent `{name}`"))
+                (
+                    body,
+                    format!(
+                        "the session now uses the definition of another session's agent `{name}`"
+                    ),
+                )
             } else {
                 let plain = AgentDefinition::new(&*name, &*name, "");
-                (encode(&id, &plain)?, "it has a definition without instructions".to_owned())
+                (
+                    encode(&id, &plain)?,
+                    "the session now uses a definition without instructions".to_owned(),
+                )
             };
             let sql = "INSERT INTO definitions VALUES ($1, $2, $3)";
             self.transaction.run(sql, values![key, &*body, checksum(&body)]).await?;
-            let problem = "its agent definition is lost".to_owned();
+            let problem = "the agent definition is lost".to_owned();
             findings.push(Finding { session: Some(id), problem, repaired: Some(repaired) });
         }
         Ok(findings)
