@@ -472,17 +472,20 @@ pub enum SessionLog {
     Events,
     /// File changes by its tools, for undo.
     Files,
+    /// Snapshots of its working directory, for other machines.
+    Folder,
 }
 
 impl SessionLog {
     /// All logs.
-    pub const ALL: &[Self] = &[Self::Events, Self::Files];
+    pub const ALL: &[Self] = &[Self::Events, Self::Files, Self::Folder];
 
     /// Returns the name under which it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Events => "events",
             Self::Files => "files",
+            Self::Folder => "folder",
         }
     }
 }

@@ -103,7 +103,8 @@ async fn last_numbers(
             log.as_str()
         )
     };
-    let numbers: Vec<String> = SessionLog::ALL.iter().map(last).collect();
+    let logs: BTreeSet<SessionLog> = all.iter().map(|it| it.log).collect();
+    let numbers: Vec<String> = logs.iter().map(last).collect();
     let is_exclusive = transaction.for_update().is_empty();
     let own = if is_exclusive { &numbers[..] } else { &[] };
     let mut found = SessionRow::all_locked(transaction, &ids, own).await?;
@@ -117,8 +118,10 @@ async fn last_numbers(
     }
     let numbered = |(id, (key, values)): (SessionId, (i64, Vec<Cell>))| {
         let mut row = Row(values);
-        let logs = SessionLog::ALL.iter().enumerate();
-        let last = logs.map(|(at, log)| Ok((*log, row.maybe_int(at)?.unwrap_or_default())));
+        let last = logs
+            .iter()
+            .enumerate()
+            .map(|(at, log)| Ok((*log, row.maybe_int(at)?.unwrap_or_default())));
         Ok((id, (key, last.collect::<Result<_, Failure>>()?)))
     };
     found.into_iter().map(numbered).collect()

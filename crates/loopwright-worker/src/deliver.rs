@@ -14,7 +14,7 @@ use loopwright_sessions::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::verdict::is_worth_another_try;
+use crate::{place::JobPlace, verdict::is_worth_another_try};
 
 /// The last job that a session heard of. Jobs of one session come one after the other, so that earlier ones matter only
 /// if they were parked.
@@ -43,6 +43,8 @@ pub(crate) struct ClaimLost;
 pub(crate) struct DeliverJob<'a> {
     pub(crate) queue: &'a dyn JobQueue,
     pub(crate) claimed: &'a ClaimedJob,
+    /// Where it is done. `None` means that the runtime has the agent.
+    pub(crate) place: Option<JobPlace<'a>>,
 }
 
 impl DeliveredJob {
@@ -91,7 +93,11 @@ impl SessionAction for DeliverJob<'_> {
         if !self.queue.holds(self.claimed).await? {
             return Err(SessionError::Action(ClaimLost.into()));
         }
-        self.deliver(session, cx)?.await
+        let Some(place) = self.place else { return self.deliver(session, cx)?.await };
+        let place = place.open(&session).await?;
+        let delivered = self.deliver(session, cx)?.await;
+        place.close().await;
+        delivered
     }
 }
 

@@ -36,15 +36,20 @@ mod cron;
 mod deliver;
 mod deliveries;
 mod event;
+#[cfg(all(feature = "workspaces", target_os = "linux"))]
+mod folders;
 mod options;
-mod signal;
 mod parked;
+mod place;
+mod signal;
 mod runner;
 mod schedules;
 mod upkeep;
 mod verdict;
 mod worker;
 
+#[cfg(all(feature = "workspaces", target_os = "linux"))]
+pub use crate::folders::{FolderError, SessionFolders};
 pub use crate::{
     agents::AgentResolver,
     cron::{CronTimes, InvalidCron},

@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use loopwright_agent::LoopFactory;
 use loopwright_core::OnInterrupted;
-use loopwright_sessions::{ClaimedJob, JobOutcome, JobQueue, SessionId, SessionRuntime};
+use loopwright_sessions::{ClaimedJob, JobOutcome, JobQueue, SessionRuntime};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     deliver::DeliverJob,
     event::{JobCounts, WorkerEvent},
+    place::{JobAgent, JobPlace},
     verdict::JobResult,
     worker::Worker,
 };
@@ -57,11 +57,8 @@ impl JobRunner<'_> {
                 format!("gave up: {} workers died while processing the job", claimed.crashes);
             return JobResult::Is(JobOutcome::Failed(reason.into()));
         }
-        let loops = match self.loops_of(&job.session).await {
-            Ok(loops) => loops,
-            Err(refused) => return refused,
-        };
-        let runtime = SessionRuntime::new(Arc::clone(&worker.store), loops)
+        let agent = JobAgent::default();
+        let runtime = SessionRuntime::new(Arc::clone(&worker.store), agent.clone())
             .with_env(worker.env.clone())
             .with_owner(Arc::clone(&worker.owner))
             .with_lease_ttl(worker.options.lease_ttl)
@@ -77,17 +74,11 @@ impl JobRunner<'_> {
             Some(config) => runtime.with_event_log(config),
             None => runtime,
         };
-        match runtime.execute(&job.session, &DeliverJob { queue: self.queue, claimed }).await {
+        let place = Some(JobPlace { worker, agent: &agent });
+        match runtime.execute(&job.session, &DeliverJob { queue: self.queue, claimed, place }).await
+        {
             Ok(session) => JobResult::of_state(session.state(), job),
             Err(error) => JobResult::of_error(&error),
         }
-    }
-
-    /// Returns the factory for the agent of a session. Keeps the session for its run, which then reads only what was written since.
-    async fn loops_of(&self, id: &SessionId) -> Result<Arc<dyn LoopFactory>, JobResult> {
-        let Worker { cache, store, agents, .. } = self.worker;
-        let session =
-            cache.open(&**store, id).await.map_err(|error| JobResult::of_error(&error))?;
-        agents.of_session(&session).await.map_err(|error| JobResult::refused(&*error))
     }
 }

@@ -8,6 +8,7 @@ use loopwright_sessions::{ClaimedJob, Job, JobOutcome, SessionError, StoreError}
 use crate::{
     deliver::{ClaimLost, DeliveredJob},
     options::WorkerOptions,
+    place::AgentRefused,
 };
 
 /// The result of a job.
@@ -46,6 +47,11 @@ impl JobResult {
     pub(crate) fn of_error(error: &SessionError) -> Self {
         match error {
             SessionError::Action(cause) if cause.is::<ClaimLost>() => Self::Lost,
+            SessionError::Action(cause) => match cause.downcast_ref::<AgentRefused>() {
+                Some(AgentRefused(cause)) => Self::refused(&**cause),
+                None if is_folder_busy(&**cause) => Self::ForNow(told(error)),
+                None => Self::refused(error),
+            },
             SessionError::Store(
                 StoreError::Busy { .. }
                 | StoreError::Conflict { .. }
@@ -87,6 +93,17 @@ impl JobResult {
 /// Returns `true` if a failure may be over later: the provider was away or too busy, or the store was.
 pub(crate) fn is_worth_another_try(failure: &Failure) -> bool {
     failure.is_transient || failure.kind == FailureKind::Journal
+}
+
+/// Returns `true` if the working directory of a session may be available later.
+fn is_folder_busy(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+    #[cfg(all(feature = "workspaces", target_os = "linux"))]
+    return error.downcast_ref::<crate::folders::FolderError>().is_some_and(|it| it.is_transient());
+    #[cfg(not(all(feature = "workspaces", target_os = "linux")))]
+    {
+        let _unused = error;
+        false
+    }
 }
 
 /// Writes an error with its causes.

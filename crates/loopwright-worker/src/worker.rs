@@ -46,6 +46,8 @@ pub struct Worker {
     signal: JobSignal,
     pub(crate) cache: SessionCache,
     pub(crate) held: HeldJobs,
+    #[cfg(all(feature = "workspaces", target_os = "linux"))]
+    pub(crate) folders: Option<crate::folders::SessionFolders>,
 }
 
 /// The store has no job queue.
@@ -95,6 +97,8 @@ impl Worker {
             signal: JobSignal::new(),
             cache: SessionCache::new(CacheLimits::default()),
             held: HeldJobs::default(),
+            #[cfg(all(feature = "workspaces", target_os = "linux"))]
+            folders: None,
         })
     }
 
@@ -145,6 +149,14 @@ impl Worker {
     #[must_use]
     pub fn with_signal(self, signal: JobSignal) -> Self {
         Self { signal, ..self }
+    }
+
+    /// Restores the working directories of sessions from object storage, and saves them as agents change them. By default,
+    /// they are used as they are on this machine.
+    #[cfg(all(feature = "workspaces", target_os = "linux"))]
+    #[must_use]
+    pub fn with_folders(self, folders: crate::folders::SessionFolders) -> Self {
+        Self { folders: Some(folders), ..self }
     }
 
     /// Adds a listener to the events of agents.

@@ -4,6 +4,8 @@
 
 mod deliveries;
 mod event_log;
+#[cfg(all(feature = "workspaces", target_os = "linux"))]
+mod folders;
 mod held;
 mod kept;
 mod schedules;

@@ -84,20 +84,20 @@ impl Snapshots {
         manifest: &Manifest,
         staging: &Arc<Staging>,
     ) -> Result<HashMap<PathBuf, Stamp>, SnapshotError> {
-        let files = manifest.entries().iter().filter_map(|entry| match &entry.kind {
-            EntryKind::File { mode, size, blobs } => Some((entry, *mode, *size, blobs)),
-            EntryKind::Folder { .. } | EntryKind::Link { .. } => None,
-        });
-        stream::iter(files)
-            .map(|(entry, mode, size, blobs)| async move {
-                let file = self.write_file(entry, size, blobs, staging).await?;
+        // Indices, because a closure that borrows entries would make the future of a restore not `Send`.
+        let files = 0..manifest.entries().len();
+        let written = stream::iter(files)
+            .map(|index| async move {
+                let entry = &manifest.entries()[index];
+                let EntryKind::File { mode, size, blobs } = &entry.kind else { return Ok(None) };
+                let file = self.write_file(entry, *size, blobs, staging).await?;
                 let (whole, modified) = (staging.new.join(&entry.path), entry.modified);
+                let mode = *mode;
                 let stamp = blocking(move || finish_file(&file, mode, modified, &whole)).await?;
-                Ok((entry.path.clone(), stamp))
+                Ok(Some((entry.path.clone(), stamp)))
             })
-            .buffer_unordered(PARALLEL)
-            .try_collect()
-            .await
+            .buffer_unordered(PARALLEL);
+        written.try_filter_map(async |it| Ok(it)).try_collect().await
     }
 
     async fn write_file(

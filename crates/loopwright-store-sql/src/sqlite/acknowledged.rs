@@ -33,12 +33,13 @@ const SLOT: usize = 160;
 /// The offset of the name.
 const NAME: usize = 21;
 /// The counters in the order of their entries.
-const COUNTERS: [Counter; 5] = [
+const COUNTERS: [Counter; 6] = [
     Counter::Version,
     Counter::Notes(SessionLog::Events),
     Counter::Notes(SessionLog::Files),
     Counter::Jobs,
     Counter::Messages,
+    Counter::Notes(SessionLog::Folder),
 ];
 
 /// The acknowledged value of a counter of a session.

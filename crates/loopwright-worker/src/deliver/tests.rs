@@ -90,7 +90,10 @@ impl World {
     }
 
     async fn deliver_by(&self, runtime: &SessionRuntime, claimed: &ClaimedJob) -> JobResult {
-        match runtime.execute(&id(), &DeliverJob { queue: self.queue(), claimed }).await {
+        match runtime
+            .execute(&id(), &DeliverJob { queue: self.queue(), claimed, place: None })
+            .await
+        {
             Ok(session) => JobResult::of_state(session.state(), &claimed.job),
             Err(error) => JobResult::of_error(&error),
         }

@@ -1,0 +1,258 @@
+//! Working directories that follow their sessions. Two machines are two folders that take turns at one path.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    future::pending,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use loopwright_agent::AgentDefinition;
+use loopwright_core::{AgentLoop, Change, FilesChanged, SideEffects, ToolOptions, ToolOutput};
+use loopwright_sessions::{
+    Job, JobOutcome, JobStatus, NewSession, SessionHeader, SessionStore as _,
+};
+use loopwright_store_sql::SqliteStore;
+use loopwright_testing::{FakeModel, FrozenClock, MockTool, ScenarioStep};
+use loopwright_worker::{JobCounts, OnIdle, SessionFolders, Worker, WorkerOptions};
+use loopwright_workspaces::Snapshots;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::worker::{Same, World, agent, id};
+
+/// Machines that share a database and an object storage.
+struct Machines {
+    world: World,
+    place: TempDir,
+    /// Notified once a tool waits forever.
+    hung: Arc<Notify>,
+    on: &'static str,
+    clock: FrozenClock,
+}
+
+impl Machines {
+    /// Starts on machine `one`, with a session that has no working directory yet.
+    async fn new() -> Self {
+        let (world, place) = (World::with(&[]).await, tempfile::tempdir().unwrap());
+        let mut header =
+            SessionHeader::new(id("a"), "agent", FrozenClock::new().env(0).clock.now());
+        header.workdir = Some(place.path().join("root/a").to_str().unwrap().into());
+        let definition = &AgentDefinition::new("agent", "works", "You work.");
+        let new = NewSession { header: &header, definition, changes: &[] };
+        world.store.create(new).await.unwrap();
+        fs::create_dir(place.path().join("root")).unwrap();
+        Self { world, place, hung: Arc::default(), on: "one", clock: FrozenClock::new() }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.place.path().join("root")
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.root().join("a")
+    }
+
+    /// Continues on another machine.
+    fn switch(&mut self, to: &'static str) {
+        let of = |name: &str| self.place.path().join(name);
+        fs::rename(self.root(), of(self.on)).unwrap();
+        if of(to).exists() {
+            fs::rename(of(to), self.root()).unwrap();
+        } else {
+            fs::create_dir(self.root()).unwrap();
+        }
+        self.on = to;
+    }
+
+    /// The storage stops responding, or responds again.
+    fn disconnect(&self, is_away: bool) {
+        let [storage, away] = ["storage", "away"].map(|name| self.place.path().join(name));
+        if is_away {
+            fs::rename(&storage, &away).unwrap();
+            fs::write(&storage, "").unwrap();
+        } else {
+            fs::remove_file(&storage).unwrap();
+            fs::rename(&away, &storage).unwrap();
+        }
+    }
+
+    /// An agent that writes files in the working directory, all in one step, and then answers. A file with the text `half` is
+    /// written once the result of another call is recorded, and that call never ends.
+    fn agent(&self, files: &[(&'static str, &'static str)]) -> AgentLoop {
+        let (folder, hung, store) =
+            (self.folder(), Arc::clone(&self.hung), Arc::clone(&self.world.store));
+        let write = MockTool::with_cx("write", "", move |arguments, _| {
+            let [file, text] =
+                ["file", "text"].map(|name| arguments[name].as_str().unwrap().to_owned());
+            let (path, hung, store) = (folder.join(file), Arc::clone(&hung), Arc::clone(&store));
+            Box::pin(async move {
+                let hangs = text == "half";
+                while hangs && !is_any_result_recorded(&store).await {}
+                fs::write(path, text).unwrap();
+                if hangs {
+                    hung.notify_one();
+                    return pending().await;
+                }
+                Ok(ToolOutput::text("written").with_changed_files(FilesChanged::Unknown))
+            })
+        });
+        let once = SideEffects::AtMostOnce;
+        let write =
+            write.with_options(ToolOptions { side_effects: once, ..ToolOptions::default() });
+        let call = |(file, text): &(&str, &str)| ("write", json!({ "file": file, "text": text }));
+        let step = (!files.is_empty()).then(|| ScenarioStep::tool_calls(files.iter().map(call)));
+        let script = step.into_iter().chain([ScenarioStep::final_answer("done")]);
+        agent(&FakeModel::script(script)).with_tool(write)
+    }
+
+    fn worker(&self, agent: &AgentLoop) -> Worker {
+        let snapshots = Snapshots::in_folder(&self.place.path().join("storage"));
+        // The folder of the storage cannot be opened while it is away.
+        let snapshots = snapshots.unwrap_or_else(|_| Snapshots::open("memory:///").unwrap());
+        self.worker_with(agent, snapshots)
+    }
+
+    fn worker_with(&self, agent: &AgentLoop, snapshots: Snapshots) -> Worker {
+        let folders = SessionFolders::new(snapshots, self.root()).with_machine(self.on);
+        let options =
+            WorkerOptions { on_idle: OnIdle::Exit, max_attempts: 1, ..WorkerOptions::default() };
+        let worker = Worker::new(Arc::clone(&self.world.store) as _, Same(agent.clone())).unwrap();
+        worker
+            .with_options(options)
+            .with_env(self.clock.env(0))
+            .with_owner("worker")
+            .with_folders(folders)
+    }
+
+    /// Does a job that writes these files.
+    async fn job(&self, files: &[(&'static str, &'static str)]) -> JobCounts {
+        self.world.push("a", "go").await;
+        self.worker(&self.agent(files)).run(&CancellationToken::new()).await
+    }
+
+    /// Does a job until its tool waits forever, and ends the worker there.
+    async fn killed(&self, files: &[(&'static str, &'static str)]) -> Job {
+        let job = self.world.push("a", "go").await;
+        let (worker, drain) = (self.worker(&self.agent(files)), CancellationToken::new());
+        tokio::select! {
+            counts = worker.run(&drain) => panic!("ended: {counts:?}"),
+            () = self.hung.notified() => {}
+        }
+        let now = self.clock.env(0).clock.now();
+        assert_eq!(self.world.queue().release_all("worker", now).await.unwrap(), 1);
+        // The lease on the session ends.
+        self.clock.advance(Duration::from_mins(1));
+        job
+    }
+
+    fn files(&self) -> BTreeMap<String, String> {
+        files(&self.folder())
+    }
+}
+
+async fn is_any_result_recorded(store: &SqliteStore) -> bool {
+    let session = store.load(&id("a")).await.unwrap().unwrap();
+    session.changes.iter().any(|it| matches!(it.change, Change::ToolCallCompleted { .. }))
+}
+
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let read = |it: fs::DirEntry| {
+        (it.file_name().into_string().unwrap(), fs::read_to_string(it.path()).unwrap())
+    };
+    entries.map(read).collect()
+}
+
+fn of<const N: usize>(files: [(&str, &str); N]) -> BTreeMap<String, String> {
+    files.map(|(name, text)| (name.to_owned(), text.to_owned())).into()
+}
+
+fn completed() -> JobCounts {
+    JobCounts { completed: 1, ..JobCounts::default() }
+}
+
+#[tokio::test]
+async fn a_session_continues_on_another_machine_with_its_files() {
+    let mut machines = Machines::new().await;
+    assert_eq!(machines.job(&[("a.txt", "1"), ("b.txt", "1")]).await, completed());
+    machines.switch("two");
+    assert_eq!(machines.job(&[("b.txt", "2")]).await, completed());
+    assert_eq!(machines.files(), of([("a.txt", "1"), ("b.txt", "2")]));
+    machines.switch("one");
+    assert_eq!(machines.files(), of([("a.txt", "1"), ("b.txt", "1")]));
+    assert_eq!(machines.job(&[("c.txt", "3")]).await, completed());
+    assert_eq!(machines.files(), of([("a.txt", "1"), ("b.txt", "2"), ("c.txt", "3")]));
+}
+
+#[tokio::test]
+async fn a_directory_that_has_the_last_content_is_used_as_it_is() {
+    let machines = Machines::new().await;
+    assert_eq!(machines.job(&[("a.txt", "1")]).await, completed());
+    // A restore would remove it.
+    fs::write(machines.folder().join("own.txt"), "mine").unwrap();
+    assert_eq!(machines.job(&[("b.txt", "2")]).await, completed());
+    assert_eq!(machines.files(), of([("a.txt", "1"), ("b.txt", "2"), ("own.txt", "mine")]));
+}
+
+#[tokio::test]
+async fn a_recorded_call_comes_with_its_files_and_an_interrupted_one_without() {
+    let mut machines = Machines::new().await;
+    let job = machines.killed(&[("a.txt", "1"), ("b.txt", "half")]).await;
+    assert_eq!(machines.files(), of([("a.txt", "1"), ("b.txt", "half")]));
+    machines.switch("two");
+    machines.worker(&machines.agent(&[])).run(&CancellationToken::new()).await;
+    // The interrupted call waits for a decision.
+    let record = machines.world.record(&job).await;
+    assert_eq!(record.status, JobStatus::NeedsInput, "{record:?}");
+    assert_eq!(machines.files(), of([("a.txt", "1")]));
+    // What the killed worker left on its machine is discarded there as well.
+    machines.switch("one");
+    machines.world.push("a", "again").await;
+    machines.worker(&machines.agent(&[])).run(&CancellationToken::new()).await;
+    assert_eq!(machines.files(), of([("a.txt", "1")]));
+}
+
+#[tokio::test]
+async fn files_that_could_not_be_saved_are_used_only_where_they_are() {
+    let mut machines = Machines::new().await;
+    assert_eq!(machines.job(&[("a.txt", "1")]).await, completed());
+    let storage = machines.place.path().join("storage");
+    let away = Snapshots::in_folder(&storage).unwrap();
+    machines.disconnect(true);
+    machines.world.push("a", "go").await;
+    let agent = machines.agent(&[("b.txt", "2")]);
+    let counts = machines.worker_with(&agent, away).run(&CancellationToken::new()).await;
+    assert_eq!(counts, completed());
+    machines.disconnect(false);
+    machines.switch("two");
+    let refused = machines.world.push("a", "go").await;
+    machines.worker(&machines.agent(&[])).run(&CancellationToken::new()).await;
+    let record = machines.world.record(&refused).await;
+    let outcome = JobOutcome::Failed(
+        "the last files of session a were not saved, and are on machine `one`; start a worker there while the storage is \
+         available"
+            .into(),
+    );
+    assert_eq!((record.status, record.reason.as_deref()), (outcome.status(), outcome.reason()));
+    machines.switch("one");
+    assert_eq!(machines.job(&[("c.txt", "3")]).await, completed());
+    machines.switch("two");
+    assert_eq!(machines.job(&[("d.txt", "4")]).await, completed());
+    let all = of([("a.txt", "1"), ("b.txt", "2"), ("c.txt", "3"), ("d.txt", "4")]);
+    assert_eq!(machines.files(), all);
+}
+
+#[tokio::test]
+async fn a_directory_that_is_not_below_the_root_is_used_as_it_is() {
+    let machines = Machines::new().await;
+    let folders = SessionFolders::new(Snapshots::open("memory:///").unwrap(), "/elsewhere");
+    let header = machines.world.store.header(&id("a")).await.unwrap().unwrap();
+    assert_eq!(folders.folder_of(&header), None);
+    let folders = SessionFolders::new(Snapshots::open("memory:///").unwrap(), machines.root());
+    assert_eq!(folders.folder_of(&header), Some(machines.folder()));
+}
