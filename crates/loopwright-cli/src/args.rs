@@ -22,6 +22,7 @@ pub mod session;
 pub mod sessions;
 pub mod settings;
 pub mod skills;
+pub mod snapshots;
 pub mod jobs;
 pub mod mcp;
 mod values;

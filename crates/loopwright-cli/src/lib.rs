@@ -90,6 +90,7 @@ pub mod sessions;
 pub mod settings;
 pub mod signals;
 pub mod skills;
+mod snapshots;
 pub mod display;
 mod steering;
 pub mod store;

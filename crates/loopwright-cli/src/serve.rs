@@ -38,6 +38,7 @@ use crate::session::SessionsError;
 use crate::session_agents::SessionAgents;
 use crate::signals::{Signals, exit_code};
 use crate::skill_prompts::SkillPrompts;
+use crate::snapshots::SessionSnapshots;
 use crate::startup::{StartError, Startup};
 use crate::store::{StoreLocation, make_private};
 use crate::tokens::token_file;
@@ -60,6 +61,7 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     let tokens = token_file(args.tokens.as_deref()).map_err(SessionsError::from)?;
     check(args, &tokens)?;
     let folders = args.session_dirs.as_deref().map(session_dirs).transpose()?;
+    let snapshots = SessionSnapshots::open(&args.snapshots, folders.as_deref())?;
     let base = folders.clone().unwrap_or_else(|| config.workdir.clone());
     let roots = WorkerRoots::new([base.as_path()], sources.home.as_deref())?;
     let mode = permissions::policy(&config, &sources)?.0.mode();
@@ -105,6 +107,10 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     let server = server.build();
     let notices = JobNotices::new(config.notify.clone(), Arc::clone(&store));
     let worker = worker(args, store, agents, signal, notices.clone())?;
+    let worker = match snapshots {
+        Some(snapshots) => worker.map(|worker| snapshots.used_by(worker)),
+        None => worker,
+    };
     tell(args, &url, page.as_deref(), token.as_deref());
     let format = args.agent.surroundings.output_format().unwrap_or(OutputFormat::Text);
     RunDisplay::new(format, args.agent.surroundings.quiet).tell_mode(mode);
@@ -172,7 +178,7 @@ fn check(args: &ServeArgs, tokens: &TokenFile) -> Result<(), SessionsError> {
 }
 
 /// Makes the directory of the directories of sessions, for this user only.
-fn session_dirs(path: &Path) -> Result<PathBuf, SessionsError> {
+pub(crate) fn session_dirs(path: &Path) -> Result<PathBuf, SessionsError> {
     make_private(path)?;
     let real = path.canonicalize();
     real.map_err(|source| SessionsError::WorkerRoot { path: path.to_owned(), source })

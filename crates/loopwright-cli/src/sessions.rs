@@ -114,6 +114,7 @@ async fn perform(
         SessionsCommand::Follow(args) => follow::follow(&store, args).await,
         SessionsCommand::Export(args) => transfer::export(&*store, args).await,
         SessionsCommand::Import(args) => transfer::import(&*store, args, workdir).await,
+        SessionsCommand::Fetch(args) => transfer::fetch(&*store, args, &sources.cwd).await,
         SessionsCommand::Fork(args) => change::fork(&store, &args.from).await,
         SessionsCommand::Rewind(args) => change::rewind(&store, args).await,
         SessionsCommand::Decide(args) => decide::decide(cli, &store, args).await,

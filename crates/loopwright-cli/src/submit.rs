@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use loopwright_core::messages::Message;
 use loopwright_sessions::{
-    Job, JobRecord, JobStatus, JobTask, Scheduler, SessionId, SessionRepository, SessionStatus,
-    StoreError,
+    AgentSession, Job, JobRecord, JobStatus, JobTask, Scheduler, SessionId, SessionRepository,
+    SessionStatus, StoreError,
 };
 use serde_json::json;
 
@@ -19,10 +19,12 @@ use crate::console;
 use crate::conversation::Conversation;
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
+use crate::loops::maintenance_runtime;
 use crate::prompt::PromptSource;
 use crate::report::{Report, SCHEMA_VERSION};
 use crate::run::with_runtime;
 use crate::session::{SessionsError, now};
+use crate::snapshots::SessionSnapshots;
 use crate::startup::{StartError, Startup};
 
 /// How often a job that is followed is looked at.
@@ -148,14 +150,34 @@ async fn push(
     conversation: &mut Conversation,
     said: Option<&str>,
 ) -> Result<JobRecord, SessionsError> {
-    let session = match (&conversation.session, &args.id) {
-        (Some(session), _) => session.clone(),
-        (None, Some(id)) => {
-            let make = |session: &SessionId| conversation.session(session, None);
+    let dirs = args.session_dirs.as_deref().map(std::path::absolute).transpose();
+    let dirs = dirs.map_err(|error| SessionsError::Usage(error.to_string()))?;
+    let snapshots = SessionSnapshots::open(&args.snapshots, dirs.as_deref())?;
+    let session = match (&conversation.session, &args.id, &snapshots) {
+        (Some(_), _, Some(_)) => {
+            let text = "`--session-dirs` is only for new sessions; omit it, and a session keeps its directory";
+            return Err(SessionsError::Usage(text.to_owned()));
+        }
+        (Some(session), _, None) => session.clone(),
+        (None, Some(id), _) => {
+            let make = |session: &SessionId| made(conversation, snapshots.as_ref(), session);
             job_session::open(&conversation.store, queue, id, make).await?
         }
-        (None, None) => conversation.begin().await?,
+        (None, None, Some(_)) => {
+            let id = SessionId::generate();
+            let session = made(conversation, snapshots.as_ref(), &id);
+            maintenance_runtime(&conversation.store).create(session).await?;
+            conversation.session = Some(id.clone());
+            id
+        }
+        (None, None, None) => conversation.begin().await?,
     };
+    if let Some(snapshots) = &snapshots
+        && let Some(header) = conversation.store.header(&session).await?
+    {
+        let folder = conversation.setup.workdir.path();
+        snapshots.upload(&*conversation.store, &header, folder).await?;
+    }
     let status = conversation.store.header(&session).await?.map(|it| it.status);
     if let Some(status) = status.filter(|it| *it != SessionStatus::Active) {
         return Err(SessionsError::NotActive { id: session, status });
@@ -174,6 +196,19 @@ async fn push(
         check_same(&record, None, said)?;
     }
     Ok(record)
+}
+
+/// Makes a new session, in its own directory if it is to have a copy of the current one.
+fn made(
+    conversation: &Conversation,
+    snapshots: Option<&SessionSnapshots>,
+    id: &SessionId,
+) -> AgentSession {
+    let session = conversation.session(id, None);
+    match snapshots {
+        Some(snapshots) => session.with_workdir(snapshots.dir_of(id)),
+        None => session,
+    }
 }
 
 async fn found(queue: &dyn Scheduler, job: &Job) -> Result<JobRecord, SessionsError> {

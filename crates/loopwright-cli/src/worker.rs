@@ -1,6 +1,6 @@
 //! `loopwright worker`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -24,9 +24,11 @@ use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
 use crate::restate::RestateJobs;
 use crate::run::with_runtime;
+use crate::serve::session_dirs;
 use crate::session::{SessionsError, short};
 use crate::session_agents::SessionAgents;
 use crate::signals::{Signals, exit_code};
+use crate::snapshots::SessionSnapshots;
 use crate::startup::{StartError, Startup};
 use crate::store::StoreLocation;
 use crate::worker_roots::WorkerRoots;
@@ -53,7 +55,9 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     }
     let typed = args.session_args();
     let Startup { config, sources, .. } = Startup::load(cli, &args.agent, &typed)?;
-    let roots = roots(args, &config, &sources)?;
+    let dirs = args.session_dirs.as_deref().map(session_dirs).transpose()?;
+    let snapshots = SessionSnapshots::open(&args.snapshots, dirs.as_deref())?;
+    let roots = roots(args, dirs.as_deref(), &config, &sources)?;
     let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
     let store = place.open().await.map_err(SessionsError::from)?;
     let restate = restate_settings(args, config.restate.clone());
@@ -84,6 +88,10 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
             tell(event, is_json);
             telling.on_event(event);
         });
+    let worker = match snapshots {
+        Some(snapshots) => snapshots.used_by(worker),
+        None => worker,
+    };
     let is_quiet = args.agent.surroundings.quiet;
     let display = RunDisplay::new(config.output_format.value, is_quiet);
     display.tell_mode(permissions::policy(&config, &sources)?.0.mode());
@@ -149,12 +157,14 @@ fn check_options(args: &WorkerArgs, restate: &RestateSettings) -> Result<(), Ses
 /// that it was started in.
 fn roots(
     args: &WorkerArgs,
+    dirs: Option<&Path>,
     config: &Config,
     sources: &ConfigSources,
 ) -> Result<WorkerRoots, SessionsError> {
     let home = sources.home.as_deref();
-    if !args.roots.is_empty() {
-        let typed: Vec<_> = args.roots.iter().map(|it| sources.cwd.join(it)).collect();
+    if !args.roots.is_empty() || dirs.is_some() {
+        let typed = args.roots.iter().map(|it| sources.cwd.join(it));
+        let typed: Vec<_> = typed.chain(dirs.map(Path::to_owned)).collect();
         return WorkerRoots::new(typed.iter().map(PathBuf::as_path), home);
     }
     match &config.worker_roots {

@@ -381,3 +381,45 @@ fn a_job_that_restate_does_not_accept_is_reported_and_recorded_for_later() {
     }
     assert_eq!(place.json(&["jobs", "--json"])["counts"]["queued"], 1);
 }
+
+#[cfg(feature = "snapshots")]
+#[test]
+fn a_copy_of_a_folder_follows_its_session_to_every_worker() {
+    let world = World::new().file("project/a.txt", "1\n");
+    let write = json!({"path": "b.txt", "content": "2\n"});
+    let server = Server::start([
+        streamed_tool("", "write_file", &write),
+        streamed("Written.", "stop"),
+        streamed("Again.", "stop"),
+    ]);
+    let place = Place { world, server };
+    let path = |name: &str| place.world.path(name).display().to_string();
+    let (dirs, storage) = (path("dirs"), format!("file://{}", path("storage")));
+    let copied = ["--session-dirs", &dirs, "--snapshots", &storage];
+    let submit = [&["go"], &copied[..]].concat();
+    let (_, session) = names(&place.submit(&submit));
+    let work = || {
+        let options = [&["--exit-when-idle"], &copied[..]].concat();
+        let done = place.world.run(&place.line("worker", &options));
+        assert_eq!(done.status, 0, "{done:?}");
+        assert!(done.stdout.starts_with("completed"), "{done:?}");
+    };
+    work();
+    assert!(place.world.path(&format!("dirs/{session}/b.txt")).exists());
+    assert!(!place.world.path("project/b.txt").exists(), "the submitted folder does not change");
+    // Another machine has no directory of the session.
+    fs::remove_dir_all(place.world.path("dirs")).unwrap();
+    names(&place.submit(&["-C", ".", "--session", &session, "And now?"]));
+    work();
+    assert!(place.world.path(&format!("dirs/{session}/b.txt")).exists());
+    let fetch = ["sessions", "fetch", &session[..8], "../out", "--snapshots", &storage];
+    let done = place.world.run(&fetch);
+    assert_eq!(done.status, 0, "{done:?}");
+    let read = |name: &str| fs::read_to_string(place.world.path(name)).unwrap();
+    assert_eq!([read("out/a.txt"), read("out/b.txt")], ["1\n", "2\n"]);
+    let again = place.world.run(&fetch);
+    assert_eq!(again.status, 2, "{again:?}");
+    assert!(again.stderr.contains("../out is not an empty folder; name another one"), "{again:?}");
+    let kept = place.submit(&[&["--session", &session, "More."], &copied[..]].concat());
+    assert_eq!(kept.status, 2, "{kept:?}");
+}

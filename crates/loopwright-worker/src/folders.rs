@@ -138,6 +138,60 @@ impl SessionFolders {
         (session.workdir.as_deref().map(Path::new) == Some(&*folder)).then_some(folder)
     }
 
+    /// Makes a copy of a folder the first content of a session's directory, which a worker then restores. The session must be
+    /// new.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the directory of the session is not below the root or already has a content, or if the folder
+    /// cannot be saved.
+    pub async fn upload(
+        &self,
+        store: &dyn SessionStore,
+        session: &SessionHeader,
+        folder: &Path,
+    ) -> Result<(), FolderError> {
+        let head = FolderHead::read(store, &session.id).await?;
+        if self.folder_of(session).is_none() || head.content.is_some() {
+            return Err(FolderError::Lost(session.id.clone()));
+        }
+        let saved = self.snapshots_of(&session.id).save(folder, None).boxed().await?;
+        let content = FolderContent::Saved(saved.snapshot.id());
+        match head.extend(store, &session.id, content).await? {
+            Some(_) => Ok(()),
+            None => Err(FolderError::Lost(session.id.clone())),
+        }
+    }
+
+    /// Writes the last content of a session's directory to a folder, and replaces everything in it. Returns `false` if the
+    /// directory was never saved.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the last content is only on another machine, or cannot be restored.
+    pub async fn download(
+        &self,
+        store: &dyn SessionStore,
+        session: &SessionId,
+        folder: &Path,
+    ) -> Result<bool, FolderError> {
+        match FolderHead::read(store, session).await?.content {
+            None => Ok(false),
+            Some(FolderContent::Saved(id)) => {
+                self.snapshots_of(session).restore(&id, folder).boxed().await?;
+                Ok(true)
+            }
+            Some(FolderContent::Unsaved { machine }) => {
+                Err(FolderError::OnAnotherMachine { session: session.clone(), machine })
+            }
+        }
+    }
+
+    fn snapshots_of(&self, session: &SessionId) -> Snapshots {
+        let prefix = ObjectPath::from_iter(["sessions", session.as_str()]);
+        self.snapshots.clone().with_prefix(&prefix)
+    }
+
     /// Prepares the directory of a session for a job. `None` means that it is not kept in the storage.
     pub(crate) async fn open(
         &self,
@@ -147,10 +201,8 @@ impl SessionFolders {
     ) -> Result<Option<Arc<OpenFolder>>, FolderError> {
         let Some(path) = self.folder_of(session) else { return Ok(None) };
         let id = session.id.clone();
-        let prefix = ObjectPath::from_iter(["sessions", id.as_str()]);
-        let snapshots = self.snapshots.clone().with_prefix(&prefix);
         let folder = OpenFolder {
-            snapshots,
+            snapshots: self.snapshots_of(&id),
             marker: Marker::beside(&path),
             path,
             id,

@@ -12,6 +12,7 @@ use loopwright_sessions::{Job, JobId, JobLabel, JobStatus, SessionId};
 
 use super::agent::AgentArgs;
 use super::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
+use super::snapshots::SnapshotArgs;
 use super::values::{StoreParser, parsed};
 use crate::completions;
 use crate::config::{BaseUrl, Text};
@@ -51,6 +52,18 @@ pub struct SubmitArgs {
     /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
     #[arg(long, value_name = "URL", value_parser = StoreParser, help_heading = "Session")]
     pub store: Option<Text>,
+    /// Give a new session a copy of the current directory, in this directory of the workers
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "snapshots",
+        conflicts_with = "bulk",
+        help_heading = "Session"
+    )]
+    pub session_dirs: Option<PathBuf>,
+    /// Where the directories of sessions are stored.
+    #[command(flatten)]
+    pub snapshots: SnapshotArgs,
     /// The agent, its limits and its output.
     #[command(flatten)]
     pub agent: AgentArgs,
@@ -92,6 +105,12 @@ pub struct WorkerArgs {
     /// Process only sessions in this directory; repeatable [default: the current directory]
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
+    /// Process also the sessions that have their own directory in this one, and create it if it is missing
+    #[arg(long, value_name = "DIR", help_heading = "Session")]
+    pub session_dirs: Option<PathBuf>,
+    /// Where the directories of sessions are stored.
+    #[command(flatten)]
+    pub snapshots: SnapshotArgs,
     /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
     #[arg(long, value_name = "URL", value_parser = StoreParser, help_heading = "Session")]
     pub store: Option<Text>,
@@ -201,6 +220,8 @@ impl ScheduleAddArgs {
             after: None,
             at: None,
             bulk: None,
+            session_dirs: None,
+            snapshots: SnapshotArgs::default(),
             store: self.store.clone(),
             agent: self.agent.clone(),
         }

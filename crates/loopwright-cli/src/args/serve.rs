@@ -12,6 +12,7 @@ use loopwright_sessions::JobLabel;
 
 use super::agent::AgentArgs;
 use super::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
+use super::snapshots::SnapshotArgs;
 use super::values::{StoreParser, parsed};
 use crate::config::Text;
 
@@ -51,6 +52,9 @@ pub struct ServeArgs {
     /// Create a directory for each session in this directory, and remove it together with the session
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub session_dirs: Option<PathBuf>,
+    /// Where the directories of sessions are stored.
+    #[command(flatten)]
+    pub snapshots: SnapshotArgs,
     /// The limits of principals that have none of their own.
     #[command(flatten)]
     pub limits: PrincipalLimitArgs,

@@ -38,6 +38,8 @@ pub enum SessionsCommand {
     Export(ExportArgs),
     /// Import an exported session into this directory
     Import(ImportArgs),
+    /// Write the last snapshot of a session's directory to a folder
+    Fetch(FetchArgs),
     /// Copy a session up to a step and print the ID of the copy
     Fork(ForkArgs),
     /// Rewind a session to the end of a step; step 0 is the start of the session
@@ -202,6 +204,20 @@ pub struct ImportArgs {
     /// Import the session under this ID
     #[arg(long, value_name = "ID")]
     pub id: Option<SessionId>,
+}
+
+/// Arguments of `sessions fetch`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct FetchArgs {
+    /// The session.
+    #[command(flatten)]
+    pub id: IdArg,
+    /// The folder to write, which must not exist or be empty
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub to: PathBuf,
+    /// The storage of snapshots, as for `loopwright worker`: file:///DIR or s3://BUCKET/PREFIX
+    #[arg(long, value_name = "URL")]
+    pub snapshots: String,
 }
 
 /// Arguments of `sessions fork`.

@@ -19,7 +19,8 @@ use loopwright_sessions::{
 use loopwright_templates::privileged_settings;
 use serde::{Deserialize, Serialize};
 
-use crate::args::sessions::{ExportArgs, ImportArgs};
+use crate::args::sessions::{ExportArgs, FetchArgs, ImportArgs};
+use crate::args::snapshots::SnapshotArgs;
 use crate::chosen_rules;
 use crate::config::{STEPS, TIME, TOKENS};
 use crate::console;
@@ -27,6 +28,7 @@ use crate::exit::ExitCode;
 use crate::render::json_line;
 use crate::session::{SessionsError, find, now, short};
 use crate::session_budget;
+use crate::snapshots::SessionSnapshots;
 
 /// The most bytes of a line.
 const LINE: u64 = 1 << 30;
@@ -55,6 +57,43 @@ enum Kind {
 #[derive(Deserialize)]
 struct Format {
     format: u32,
+}
+
+/// Writes the last snapshot of a session's directory to a folder.
+pub(super) async fn fetch(
+    store: &dyn SessionStore,
+    args: &FetchArgs,
+    cwd: &Path,
+) -> Result<ExitCode, SessionsError> {
+    let header = find(store, &args.id.id).await?;
+    let to = cwd.join(&args.to);
+    let is_taken = match fs::read_dir(&to) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    };
+    if is_taken {
+        let text = format!("{} is not an empty folder; name another one", args.to.display());
+        return Err(SessionsError::Usage(text));
+    }
+    let storage = SnapshotArgs { snapshots: Some(args.snapshots.clone()) };
+    let snapshots = SessionSnapshots::open(&storage, Some(Path::new("/")))?;
+    let is_written = match snapshots {
+        Some(snapshots) => snapshots.download(store, &header.id, &to).await?,
+        None => false,
+    };
+    if !is_written {
+        let text = format!(
+            "session {} has no snapshots; submit it with `--session-dirs` and `--snapshots`",
+            short(&header.id)
+        );
+        return Err(SessionsError::Usage(text));
+    }
+    console::tell(&format!(
+        "wrote the directory of session {} to {}",
+        short(&header.id),
+        args.to.display()
+    ));
+    Ok(ExitCode::Done)
 }
 
 /// Writes a session to a file.

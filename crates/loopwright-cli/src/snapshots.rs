@@ -1,0 +1,105 @@
+//! Working directories of sessions in object storage, for workers on several machines.
+
+use std::path::{Path, PathBuf};
+
+use loopwright_sessions::{SessionHeader, SessionId, SessionStore};
+use loopwright_worker::Worker;
+
+use crate::args::snapshots::SnapshotArgs;
+use crate::session::SessionsError;
+
+/// The storage, and the place of the directories of sessions.
+pub(crate) struct SessionSnapshots {
+    #[cfg(all(feature = "snapshots", target_os = "linux"))]
+    folders: loopwright_worker::SessionFolders,
+    dirs: PathBuf,
+}
+
+#[cfg(all(feature = "snapshots", target_os = "linux"))]
+impl SessionSnapshots {
+    /// Opens the storage. `None` means that the options name none. `dirs` has no links.
+    pub(crate) fn open(
+        args: &SnapshotArgs,
+        dirs: Option<&Path>,
+    ) -> Result<Option<Self>, SessionsError> {
+        let (Some(url), Some(dirs)) = (&args.snapshots, dirs) else { return Ok(None) };
+        let snapshots = loopwright_workspaces::Snapshots::open(url)
+            .map_err(|error| SessionsError::Usage(crate::display::chain(&error)))?;
+        let folders = loopwright_worker::SessionFolders::new(snapshots, dirs);
+        Ok(Some(Self { folders, dirs: dirs.to_owned() }))
+    }
+
+    /// Lets a worker restore and save the directories.
+    pub(crate) fn used_by(self, worker: Worker) -> Worker {
+        worker.with_folders(self.folders)
+    }
+
+    /// Makes a copy of a folder the first content of the directory of a new session.
+    pub(crate) async fn upload(
+        &self,
+        store: &dyn SessionStore,
+        session: &SessionHeader,
+        folder: &Path,
+    ) -> Result<(), SessionsError> {
+        let done = self.folders.upload(store, session, folder).await;
+        done.map_err(|error| SessionsError::Usage(crate::display::chain(&error)))
+    }
+
+    /// Writes the last content of the directory of a session to a folder. Returns `false` if there is none.
+    pub(crate) async fn download(
+        &self,
+        store: &dyn SessionStore,
+        session: &SessionId,
+        folder: &Path,
+    ) -> Result<bool, SessionsError> {
+        let done = self.folders.download(store, session, folder).await;
+        done.map_err(|error| SessionsError::Usage(crate::display::chain(&error)))
+    }
+}
+
+#[cfg(not(all(feature = "snapshots", target_os = "linux")))]
+#[expect(clippy::unused_async, reason = "as with the feature")]
+impl SessionSnapshots {
+    pub(crate) fn open(
+        args: &SnapshotArgs,
+        _dirs: Option<&Path>,
+    ) -> Result<Option<Self>, SessionsError> {
+        match args.snapshots {
+            None => Ok(None),
+            Some(_) => Err(SessionsError::Usage(
+                "this program was built without snapshots; build it on Linux with the feature `snapshots`, or `s3` for \
+                 object storage"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    pub(crate) fn used_by(self, worker: Worker) -> Worker {
+        worker
+    }
+
+    pub(crate) async fn upload(
+        &self,
+        _store: &dyn SessionStore,
+        _session: &SessionHeader,
+        _folder: &Path,
+    ) -> Result<(), SessionsError> {
+        Ok(())
+    }
+
+    pub(crate) async fn download(
+        &self,
+        _store: &dyn SessionStore,
+        _session: &SessionId,
+        _folder: &Path,
+    ) -> Result<bool, SessionsError> {
+        Ok(false)
+    }
+}
+
+impl SessionSnapshots {
+    /// Returns the directory of a session, which is the same on all machines.
+    pub(crate) fn dir_of(&self, session: &SessionId) -> String {
+        self.dirs.join(session.as_str()).to_string_lossy().into_owned()
+    }
+}
