@@ -73,6 +73,7 @@
 //! | [`broadcast`] | events of agents, sent to other programs |
 //! | `mcp` | clients for servers of the Model Context Protocol |
 //! | [`worker`] | processes that run the queued jobs of sessions |
+//! | `workspaces` | snapshots of working directories in object storage |
 //! | [`messages`] | conversations as data |
 //!
 //! Test agents with the crate `loopwright-testing`: scripted models and drivers, mock tools, and a
@@ -90,10 +91,14 @@
 //! | `recording` | recording and replay of model calls, in files |
 //! | `inventory` | every capability by its name, for configurations |
 //! | `permissions` | the module `permissions`: which calls run, ask or are denied |
+//! | `web` | tools that read web pages and search the web |
+//! | `remote` | agents on other servers as sub-agents |
+//! | `images` | images that are scaled down to the limits of providers |
 //! | `sessions` | the module `sessions`: conversations in memory and in files |
 //! | `sqlite`, `postgres` | the module `store_sql`: sessions in a database |
 //! | `mcp` | the module `mcp`: tools of servers that speak the Model Context Protocol |
 //! | `worker` | the module `worker`: processes that run queued jobs |
+//! | `workspaces` | the module `workspaces`, and workers that restore and save the working directories of sessions; on Linux |
 //! | `templates` | the module `templates`: agents as Markdown, YAML and JSON |
 //! | `bedrock` | Amazon Bedrock, with the signatures of AWS |
 //! | `gzip` | compressed responses of providers, for requests that do not stream |
@@ -130,6 +135,8 @@ pub use loopwright_store_sql as store_sql;
 pub use loopwright_templates as templates;
 #[cfg(feature = "worker")]
 pub use loopwright_worker as worker;
+#[cfg(all(feature = "workspaces", target_os = "linux"))]
+pub use loopwright_workspaces as workspaces;
 
 #[doc(hidden)]
 pub use loopwright_core::__private;
