@@ -208,10 +208,12 @@ async fn what_already_is_as_before_is_unchanged_when_it_is_undone() {
 
 #[tokio::test]
 async fn what_a_command_added_is_removed_and_the_mode_of_a_folder_is_restored() {
+    use std::os::unix::fs::PermissionsExt as _;
     let world = World::new();
     world.file("s/file", "one");
+    fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let before = snapshot(&world);
-    let applied = applied(&world, "chmod 700 s; echo two > added; mkdir -p new/deep").await;
+    let applied = applied(&world, "chmod 700 . s; echo two > added; mkdir -p new/deep").await;
     let undone = undo(&applied.record.unwrap()).unwrap();
     let expected = [
         Undone::Restored("s".into()),
@@ -220,6 +222,27 @@ async fn what_a_command_added_is_removed_and_the_mode_of_a_folder_is_restored() 
     ];
     assert_eq!(undone, expected);
     assert_eq!(snapshot(&world), before);
+}
+
+#[tokio::test]
+async fn a_folder_is_moved_by_mv_and_undone_but_not_by_a_rename_of_git() {
+    let world = World::new();
+    world.file("old/deep/file", "one");
+    let before = snapshot(&world);
+    let applied = applied(&world, "mv old new").await;
+    assert_eq!((world.read("new/deep/file"), world.path("old").exists()), ("one".into(), false));
+    undo(&applied.record.unwrap()).unwrap();
+    assert_eq!(snapshot(&world), before);
+    let ran = staged(&world, "git init -q && git add old && git mv old new").await;
+    let told = "fatal: renaming 'old' failed: Invalid cross-device link\n";
+    assert_eq!(ran.output.stderr.to_text(), told);
+    let ran = staged(
+        &world,
+        "git init -q && git add old && mv old new && git add -A old new && git ls-files",
+    )
+    .await;
+    let told = (ran.output.stdout.to_text(), ran.output.stderr.to_text());
+    assert_eq!(told, ("new/deep/file\n".to_owned(), String::new()));
 }
 
 #[tokio::test]

@@ -11,6 +11,13 @@ const OWN: [&str; 4] = ["/tmp", "/dev", "/proc", "/sys"];
 /// What the loader says of a library that it does not find.
 const NO_LIBRARY: &str = "error while loading shared libraries";
 
+/// What every C library says if a file system cannot rename a path in place.
+const NOT_IN_PLACE: &str = "cross-device link";
+
+/// Why that is so in a folder whose changes are collected, and what to run instead.
+const RENAME: &str = "the sandbox cannot rename a folder that existed before the command; copy and remove it: \
+    `mv A B` does so, and `mv A B && git add -A A B` in a git repository";
+
 /// How many paths are named.
 const MAX: usize = 3;
 
@@ -22,14 +29,17 @@ enum Said {
     ReadOnly,
 }
 
-/// Names paths of which a command said that they cannot be used, and that the policy keeps from it.
+/// Names what the sandbox kept a command from: paths of which the command said that they cannot be used, and renaming of
+/// folders.
 pub(super) fn notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
+    let mut notes: Vec<String> =
+        failed_renames(output, policy).then(|| RENAME.to_owned()).into_iter().collect();
     // The other backends show more than the policy says, or have a root of their own.
     let shows_exactly = [Backend::Namespaces, Backend::Bubblewrap];
     if output.outcome.is_success() || !shows_exactly.iter().any(|it| it.name() == output.driver) {
-        return Vec::new();
+        return notes;
     }
-    let mut notes = missing_libraries(output, policy);
+    notes.extend(missing_libraries(output, policy));
     for bytes in [&output.stderr.head, &output.stderr.tail, &output.stdout.head] {
         for line in String::from_utf8_lossy(bytes).lines() {
             let Some((said, path)) = complaint(line) else { continue };
@@ -42,6 +52,22 @@ pub(super) fn notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Returns `true` if a command, whatever its exit code, reported a folder that it could not rename because changes are
+/// collected. Files in the folder can be renamed.
+fn failed_renames(output: &Output, policy: &SandboxPolicy) -> bool {
+    let is_elsewhere = |word: &str| {
+        let path = Path::new(word.trim_end_matches([':', ',', ';', '.']));
+        path.is_absolute() && !path.starts_with(&policy.workdir) && !is_system_path(path)
+    };
+    let fails = |line: &str| {
+        let lower = line.to_ascii_lowercase();
+        let is_hard_link = ["hard link", "hardlink"].iter().any(|it| lower.contains(it));
+        lower.contains(NOT_IN_PLACE) && !is_hard_link && !words(line).any(is_elsewhere)
+    };
+    let said = [&output.stderr.head, &output.stderr.tail];
+    output.staged && said.iter().any(|it| String::from_utf8_lossy(it).lines().any(fails))
 }
 
 /// Names a hidden folder of libraries if a program did not start without it.
@@ -66,12 +92,16 @@ fn complaint(line: &str) -> Option<(Said, PathBuf)> {
         ("read-only file system", Said::ReadOnly),
     ];
     let (_, said) = phrases.into_iter().find(|(phrase, _)| lower.contains(phrase))?;
-    let words = line.split(|it: char| it.is_whitespace() || "'\"`‘’()".contains(it));
-    let words = words.map(|it| it.trim_end_matches([':', ',', ';', '.']));
+    let words = words(line).map(|it| it.trim_end_matches([':', ',', ';', '.']));
     let mut paths = words.filter(|it| it.starts_with('/')).map(Path::new);
     let path = paths.next().filter(|path| paths.all(|other| other == *path))?;
     let is_plain = path.components().all(|it| it != Component::ParentDir);
     is_plain.then(|| (said, path.to_path_buf()))
+}
+
+/// Returns the words of a line without the quotes around them.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|it: char| it.is_whitespace() || "'\"`‘’()".contains(it))
 }
 
 /// Says what keeps a command from a path. `None` means that it may be something else.
@@ -152,6 +182,34 @@ mod tests {
         check("cp: cannot copy '/a/b' to '/c/d': No such file or directory", &[]);
         check("cat: /srv/web/../../root/a: No such file or directory", &[]);
         check("nothing of /home/me/.aws", &[]);
+    }
+
+    #[test]
+    fn a_failed_rename_of_a_folder_is_explained_where_changes_are_collected() {
+        let policy = SandboxPolicy::in_dir("/srv/web");
+        let explained = |code, stderr: &'static str, staged| {
+            let output = Output { staged, ..Output::exited(code, "", stderr) };
+            let notes = notes(&output, &policy);
+            assert!(notes.is_empty() || notes == [RENAME], "{notes:?}");
+            !notes.is_empty()
+        };
+        let renames = [
+            "fatal: renaming 'inv' failed: Invalid cross-device link",
+            "OSError: [Errno 18] Invalid cross-device link: 'docs' -> 'docs2'",
+            "Error: EXDEV: cross-device link not permitted, rename '/srv/web/a' -> '/srv/web/b'",
+            "rename a b: invalid cross-device link",
+            "/usr/bin/rename: a: rename to b failed: Invalid cross-device link",
+        ];
+        for line in renames {
+            assert_eq!([1, 0].map(|code| explained(code, line, true)), [true; 2], "{line}");
+            assert!(!explained(1, line, false), "{line}");
+        }
+        let others = [
+            "OSError: [Errno 18] Invalid cross-device link: '/tmp/docs' -> 'docs2'",
+            "ln: failed to create hard link 'b' => 'a': Invalid cross-device link",
+            "fatal: renaming 'inv' failed: No such file or directory",
+        ];
+        assert_eq!(others.map(|line| explained(1, line, true)), [false; 3]);
     }
 
     #[test]
