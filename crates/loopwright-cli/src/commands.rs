@@ -18,7 +18,7 @@ use loopwright_sessions::SessionId;
 
 use crate::config::{Config, ConfigSources, MAX_TIMEOUT, SandboxSettings, Setting, Strings};
 use crate::denied_paths::{DeniedPaths, FolderCopy};
-use crate::own_paths::OwnPaths;
+use crate::own_paths::{OwnPaths, without_links};
 use crate::store::state_directory;
 use crate::worktrees::GitReach;
 
@@ -151,6 +151,12 @@ impl Commands {
         Self { folders: root.folders().map(Path::to_path_buf).collect(), ..self }
     }
 
+    /// Lets commands change these paths besides the directory.
+    pub(crate) fn with_written(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.folders.extend(paths);
+        self
+    }
+
     /// Keeps commands from changing the files that hooks run.
     pub(crate) fn with_hook_files(self, files: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { own: self.own.with_settings(files), ..self }
@@ -215,7 +221,8 @@ impl Commands {
         policy = read.into_iter().fold(policy, SandboxPolicy::read);
         let written = moved(self.written(&workdir));
         // A repository in a folder that the user adds can be changed. Not so by sub-agents with a working tree of their own.
-        let is_added = |path: &PathBuf| written.iter().any(|it| path.starts_with(it));
+        let real: Vec<PathBuf> = written.iter().map(|it| without_links(it)).collect();
+        let is_added = |path: &PathBuf| real.iter().any(|it| path.starts_with(it));
         let is_written = |path: &&PathBuf| self.copy.is_none() && is_added(path);
         // What git has removed since does not hinder commands.
         let read = self.repository.iter().filter(|path| !is_written(path) && path.exists());

@@ -1,5 +1,7 @@
 //! The files that the settings of a project run, and a fingerprint of them.
 
+mod run;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -10,6 +12,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::project::plain;
+
+pub(crate) use self::run::run_files;
 
 /// The folders of a project whose files trust covers.
 const FOLDERS: [&str; 3] = [".loopwright", ".agents", ".claude"];
@@ -33,15 +37,6 @@ const COMMAND_KEYS: [&str; 4] = ["hooks", "mcpServers", "mcp", "statusLine"];
 /// Programs that do not run the files that they read.
 const READERS: [&str; 13] = [
     "[", "cat", "diff", "du", "echo", "grep", "head", "ls", "printf", "stat", "tail", "test", "wc",
-];
-
-/// Words that can stand before the name of a program.
-const BEFORE: [&str; 7] = ["do", "elif", "else", "if", "then", "until", "while"];
-
-/// Programs that run the first file among their arguments.
-const RUNNERS: [&str; 22] = [
-    ".", "bash", "bun", "command", "dash", "deno", "env", "exec", "nice", "node", "nohup", "perl",
-    "php", "python", "python3", "ruby", "sh", "source", "time", "timeout", "tsx", "zsh",
 ];
 
 /// The files are too many for trust to cover.
@@ -180,32 +175,6 @@ pub(crate) fn named_files(root: &Path, settings: &[(PathBuf, String)]) -> BTreeS
     files.filter(|it| it.starts_with(&real) && it.is_file()).collect()
 }
 
-/// Returns the files in a project that command lines run: programs, and scripts that an interpreter is given. Files that
-/// they only read or format are not among them.
-pub(crate) fn run_files<'l>(
-    root: &Path,
-    lines: impl IntoIterator<Item = &'l str>,
-) -> BTreeSet<PathBuf> {
-    let Ok(root) = root.canonicalize() else { return BTreeSet::new() };
-    let in_project = |word: &str| {
-        // The part before it is a variable or the output of a command, which can be the root.
-        let below = word.split_once('/').filter(|_| word.starts_with(['$', '/']));
-        let named = [Some(word), below.map(|(_, below)| below)].into_iter().flatten();
-        let mut files = named.filter_map(|it| root.join(it).canonicalize().ok());
-        files.find(|it| it.starts_with(&root) && it.is_file())
-    };
-    let mut found = BTreeSet::new();
-    for command in lines.into_iter().flat_map(|it| it.split(|c| ENDS.contains(&c) || c == '|')) {
-        let mut words = command_words(command).skip_while(|it| BEFORE.contains(it)).peekable();
-        let Some(program) = words.peek() else { continue };
-        let name = program.rsplit('/').next().unwrap_or(program);
-        if RUNNERS.contains(&name) || program.contains(['/', '$']) {
-            found.extend(words.find_map(in_project));
-        }
-    }
-    found
-}
-
 /// Returns the commands in a file of settings: those of hooks and servers, and those in the text of a skill.
 fn commands(path: &Path, text: &str) -> Vec<String> {
     let value: Option<Value> = match path.extension().and_then(|it| it.to_str()) {
@@ -328,28 +297,6 @@ mod tests {
         let read = |name: &&str| Some((root.join(name), fs::read_to_string(root.join(name)).ok()?));
         let settings: Vec<_> = settings.iter().filter_map(read).collect();
         fingerprint(root, &settings).unwrap()
-    }
-
-    #[test]
-    fn the_files_that_a_command_runs_are_its_programs_and_scripts() {
-        let names = ["ci/guard.sh", "tool", "a.txt", "check.py", "Cargo.toml"];
-        let root = project(&names.map(|name| (name, "x")));
-        let real = root.path().canonicalize().unwrap();
-        let cases: [(&str, &[&str]); 8] = [
-            ("sh ci/guard.sh a.txt", &["ci/guard.sh"]),
-            ("jq -r .x | \"$CLAUDE_PROJECT_DIR\"/ci/guard.sh", &["ci/guard.sh"]),
-            ("if ${CLAUDE_PROJECT_DIR}/tool; then exit 2; fi", &["tool"]),
-            ("timeout 5 python3 -u ./check.py && ./tool Cargo.toml", &["check.py", "tool"]),
-            ("bash -c 'ci/guard.sh --all'", &["ci/guard.sh"]),
-            ("cat a.txt; cargo fmt --manifest-path Cargo.toml", &[]),
-            ("for f in a.txt; do echo formatted >> $f; done", &[]),
-            ("sh /elsewhere/guard.sh", &[]),
-        ];
-        for (line, expect) in cases {
-            let found: Vec<PathBuf> = run_files(root.path(), [line]).into_iter().collect();
-            let expect: Vec<PathBuf> = expect.iter().map(|it| real.join(it)).collect();
-            assert_eq!(found, expect, "{line}");
-        }
     }
 
     #[test]

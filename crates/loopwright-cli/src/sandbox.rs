@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write as _};
-use std::path::Path;
+use std::path::{Path, absolute};
 use std::process::ExitCode as ProcessExitCode;
 
 use loopwright_sandbox::screen::Screen;
@@ -48,7 +48,9 @@ pub fn sandbox(cli: &Cli, command: &SandboxCommand) -> ProcessExitCode {
             return REFUSED.into();
         }
     };
-    let mut commands = Commands::with_driver(&config, &sources, args.backend.into());
+    let written = args.write.iter().map(|it| absolute(it).unwrap_or_else(|_| it.clone()));
+    let mut commands =
+        Commands::with_driver(&config, &sources, args.backend.into()).with_written(written);
     match RunPermissions::of(&config, &sources) {
         Ok(permissions) => {
             commands = commands.denying(&permissions.policy());
@@ -224,7 +226,6 @@ fn policy(args: &ExecArgs, commands: &Commands) -> SandboxPolicy {
     policy = args.max_file_size.into_iter().fold(policy, SandboxPolicy::with_file_size);
     policy = args.tmp_size.into_iter().fold(policy, SandboxPolicy::with_scratch);
     policy = args.read.iter().fold(policy, SandboxPolicy::read);
-    policy = args.write.iter().fold(policy, SandboxPolicy::write);
     policy = args.hide.iter().fold(policy, SandboxPolicy::hide);
     policy = args.env.iter().fold(policy, |policy, (name, value)| policy.with_env(name, value));
     match &args.image {

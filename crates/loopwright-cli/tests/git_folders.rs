@@ -68,6 +68,24 @@ fn with_the_repository_as_an_added_folder_commits_in_a_worktree_are_kept() {
 }
 
 #[test]
+fn sandbox_exec_in_a_worktree_commits_if_it_may_write_to_the_repository() {
+    let world = world();
+    let command =
+        "echo more >> a.txt; git add a.txt && git -c user.name=a -c user.email=a commit -qm second";
+    let exec = |options: &[&str]| {
+        let line = [&["sandbox", "exec", "-C", "../tree"], options, &["--", "sh", "-c", command]];
+        world.run(&line.concat())
+    };
+    let done = exec(&[]);
+    assert!(done.status != 0 && done.stderr.contains("Read-only file system"), "{done:?}");
+    let done = exec(&["--write", "../main"]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""), "{done:?}");
+    let tree = world.path("tree");
+    assert_eq!(git(&tree, &["log", "--format=%s"]), "second\nfirst\n");
+    assert_eq!(git(&tree, &["status", "--porcelain"]), "");
+}
+
+#[test]
 fn a_file_that_names_the_repository_of_another_folder_shows_nothing_of_it() {
     let world = world().file("other/c.txt", "");
     let link = format!("gitdir: {}\n", world.path("main/.git").display());

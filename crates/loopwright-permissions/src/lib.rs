@@ -3,6 +3,7 @@
 
 mod call;
 mod command;
+mod command_text;
 mod decision;
 mod domain;
 mod explain;
@@ -26,6 +27,7 @@ mod variables;
 mod verdict;
 
 pub use call::{Access, Call, Need};
+pub use command_text::{CommandText, CommandWord, SimpleCommand};
 pub use decision::Decision;
 pub use explain::{CommandExplanation, Explanation};
 pub use lint::{Finding, LintKind};

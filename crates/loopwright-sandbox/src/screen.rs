@@ -264,13 +264,13 @@ impl Screen {
         shadows.then_some(SHADOW)
     }
 
-    /// Checks the removal of the entry at a path in the folder. Returns `None` if it is allowed.
-    pub fn judge_removal(&self, path: &Path) -> Option<Reason> {
+    /// Checks the removal of the current entry at a path in the folder. Returns `None` if it is allowed.
+    pub fn judge_removal(&self, path: &Path, folder: &dyn FolderView) -> Option<Reason> {
         let path_names = names(path);
         if self.is_allowed(&path_names) {
             return None;
         }
-        self.by_name(path).or_else(|| git::judge_removal(path))
+        self.by_name(path).or_else(|| git::judge_removal(path, folder))
     }
 
     fn is_allowed(&self, path: &[OsString]) -> bool {

@@ -1,6 +1,6 @@
 //! Backups of protected files that the kernel cannot protect, made before a command to restore them afterwards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -95,27 +95,37 @@ impl Kept {
         }
     }
 
-    /// Restores what was at a path and below it, and was moved or deleted. Leaves alone what is in its place. Follows no link.
-    pub(super) fn put_back_at(&self, root: &Path, path: &Path) -> Restored {
-        let mut restored = Restored::Nothing;
-        let from = self.files.range(path.to_path_buf()..);
-        for (at, original) in from.take_while(|(at, _)| at.starts_with(path)) {
-            let is_there = fs::symlink_metadata(root.join(at)).is_ok();
-            if !is_there && original.write(root, at).is_err() {
-                restored = Restored::Partly;
-            } else if restored == Restored::Nothing {
-                restored = Restored::All;
-            }
-        }
-        restored
-    }
-
     /// Restores deleted files, and returns their paths. Follows no link.
     pub(super) fn put_back(&self, root: &Path) -> Vec<PathBuf> {
         let is_gone = |path: &Path| fs::symlink_metadata(root.join(path)).is_err();
         let gone = self.files.iter().filter(|(path, _)| is_gone(path));
         let back = gone.filter(|(path, original)| original.write(root, path).is_ok());
         back.map(|(path, _)| path.clone()).collect()
+    }
+}
+
+/// Restores from these stores what was at a path and below it, and was moved or deleted. A file that one of them has no copy of
+/// may come from the next. Leaves alone what is in its place. Follows no link.
+pub(super) fn put_back_at(stores: &[&Kept], root: &Path, path: &Path) -> Restored {
+    let mut is_known = false;
+    let mut failed = BTreeSet::new();
+    for kept in stores {
+        let from = kept.files.range(path.to_path_buf()..);
+        for (at, original) in from.take_while(|(at, _)| at.starts_with(path)) {
+            is_known = true;
+            if fs::symlink_metadata(root.join(at)).is_ok() {
+                continue;
+            }
+            match original.write(root, at) {
+                Ok(()) => failed.remove(at),
+                Err(_) => failed.insert(at),
+            };
+        }
+    }
+    match (is_known, failed.is_empty()) {
+        (false, _) => Restored::Nothing,
+        (true, true) => Restored::All,
+        (true, false) => Restored::Partly,
     }
 }
 
@@ -143,5 +153,33 @@ impl Original {
         let mut file = File::from(openat(&folder, name, flags, Mode::RUSR | Mode::WUSR)?);
         file.write_all(content)?;
         file.set_permissions(Permissions::from_mode(mode))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_restored_as_a_whole_if_one_of_the_stores_has_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, path) = (folder.path(), Path::new("a/file"));
+        let at = root.join(path);
+        fs::create_dir(root.join("a")).unwrap();
+        File::create(&at).unwrap().set_len(MAX_FILE + 1).unwrap();
+        let without = Kept::of(root, &["a".into()]);
+        fs::write(&at, "mine").unwrap();
+        let with = Kept::of(root, &["a".into()]);
+        let restored = |stores: &[&Kept]| {
+            fs::remove_dir_all(root.join("a")).unwrap();
+            let restored = put_back_at(stores, root, Path::new("a"));
+            (restored, fs::read_to_string(&at).ok())
+        };
+        let all = (Restored::All, Some("mine".to_owned()));
+        assert_eq!(restored(&[&without, &with]), all);
+        assert_eq!(restored(&[&with, &without]), all);
+        assert_eq!(restored(&[&without]), (Restored::Partly, None));
+        fs::create_dir_all(root.join("a")).unwrap();
+        assert_eq!(restored(&[&Kept::default()]), (Restored::Nothing, None));
     }
 }

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, Mode, mkdirat, renameat, statat};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::fs_view::{Covered, Seen, Shape, View};
-use super::kept::{Kept, Restored};
+use super::kept::{Kept, Restored, put_back_at};
 use crate::beneath::{make_open_writable, open_below, random};
 use crate::job::LaunchRequest;
 use crate::policy::Backend;
@@ -377,13 +377,13 @@ fn taken_away(of_root: &Root, path: &Path, reason: Reason) -> String {
             );
         }
     };
-    match [obeyed, kept].map(|it| it.put_back_at(root, path)) {
-        [Restored::Nothing, Restored::Nothing] => format!("{shown} {reason}; it was moved to {to}"),
-        restored if restored.contains(&Restored::Partly) => format!(
+    match put_back_at(&[obeyed, kept], root, path) {
+        Restored::Nothing => format!("{shown} {reason}; it was moved to {to}"),
+        Restored::Partly => format!(
             "{shown} {reason}; the changed file was moved to {to}, and there is no copy of its \
                 earlier content: check the file, and then move it back"
         ),
-        _ => format!(
+        Restored::All => format!(
             "{shown} {reason}; the changed file was moved to {to}, and the original was restored"
         ),
     }

@@ -95,7 +95,7 @@ pub(super) fn judge(path: &Path, what: EntryKind, after: &dyn FolderView) -> Opt
 }
 
 /// Judges the removal of a path that exists: settings and hooks of a repository stay, and so does that of the folder.
-pub(super) fn judge_removal(path: &Path) -> Option<Reason> {
+pub(super) fn judge_removal(path: &Path, folder: &dyn FolderView) -> Option<Reason> {
     if is_named_git(path) && path.parent().is_some_and(|parent| parent == Path::new("")) {
         return Some(OWN);
     }
@@ -104,19 +104,26 @@ pub(super) fn judge_removal(path: &Path) -> Option<Reason> {
     let first = below.components().next()?.as_os_str().to_ascii_lowercase();
     let is_kept = match first.to_str() {
         Some("config" | "config.worktree" | "hooks") => true,
-        Some("modules" | "worktrees") => is_part_of_inner(below),
+        Some("modules" | "worktrees") => is_part_of_inner(path, repository, folder),
         _ => false,
     };
     (is_kept && !is_sample(path)).then_some(SETTINGS)
 }
 
-/// Returns `true` if a path is among what git obeys in the folder of a submodule or a worktree.
-fn is_part_of_inner(below: &Path) -> bool {
-    let parts = lowercase_parts(below);
-    let data = ["objects", "refs", "logs"];
-    let rest = parts.iter().skip(2).take_while(|part| !data.contains(&part.as_str()));
-    let kept = ["config", "config.worktree", "hooks", "commondir", "gitdir"];
-    rest.into_iter().any(|part| kept.contains(&part.as_str()))
+/// The parts of the folder of a submodule or a worktree that git obeys and that stay.
+const KEPT: [&str; 5] = ["config", "config.worktree", "hooks", "commondir", "gitdir"];
+
+/// Returns `true` if a path is among what git obeys in the folder of a submodule or a worktree. The name of a submodule may
+/// have parts that are also names in a repository, so only the content of the folders says where it starts.
+fn is_part_of_inner(path: &Path, repository: &Path, folder: &dyn FolderView) -> bool {
+    let around = path.ancestors().skip(1).take_while(|at| *at != repository);
+    let inner: Vec<&Path> = around.filter(|at| was_repository(at, folder)).collect();
+    let below = |at: &Path| lowercase_parts(path.strip_prefix(at).unwrap_or(path));
+    let is_kept = |part: &String| KEPT.contains(&part.as_str());
+    if inner.is_empty() {
+        return below(repository).iter().skip(2).any(is_kept);
+    }
+    inner.iter().any(|at| below(at).first().is_some_and(is_kept))
 }
 
 fn is_named_git(path: &Path) -> bool {

@@ -266,7 +266,7 @@ impl Scan<'_> {
 
     /// Plans the removal of what is at a path. Returns whether it is planned.
     fn removed(&mut self, path: &Path, was: Mark) -> bool {
-        if let Some(reason) = self.screen.judge_removal(path) {
+        if let Some(reason) = self.screen.judge_removal(path, &self.layers) {
             self.refuse(path, reason);
             return false;
         }
