@@ -401,6 +401,7 @@ impl Command {
 /// Returns what an agent of a session is made of, with tools that note what they do to files.
 pub(crate) fn noting_files(setup: &Setup, store: &Arc<dyn SessionStore>, id: &SessionId) -> Setup {
     let files = SessionFiles::new(Arc::clone(store), id.clone());
+    let files = files.with_folder(setup.workdir.path());
     let workdir = setup.workdir.clone().with_journal(Arc::new(files));
     let mut setup = Setup { workdir, ..setup.clone() };
     setup.commands.session = Some(id.clone());

@@ -29,7 +29,7 @@ use crate::session::SessionsError;
 use crate::startup::{StartError, quoted};
 use crate::store::StoreLocation;
 
-pub(crate) use self::change::{tell_undone, tell_unrecorded};
+pub(crate) use self::change::{tell_undone, tell_unknown, tell_unrecorded};
 pub(crate) use self::decide::{DECLINED, UserDecision, misses_form};
 pub use self::history::{HistoryEntry, SessionHistory};
 pub(crate) use self::list::age;

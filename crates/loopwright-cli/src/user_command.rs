@@ -36,7 +36,8 @@ pub(crate) async fn run(
         bash = bash.allow(path);
     }
     if let Some((store, id)) = session {
-        bash = bash.with_journal(Arc::new(SessionFiles::new(Arc::clone(store), id.clone())));
+        let files = SessionFiles::new(Arc::clone(store), id.clone());
+        bash = bash.with_journal(Arc::new(files.with_folder(setup.workdir.path())));
     }
     let seconds = u32::try_from(setup.commands.longest().as_secs()).unwrap_or(u32::MAX);
     let timeout_seconds = seconds.try_into().ok();

@@ -45,7 +45,7 @@ pub mod rules;
 pub mod stored;
 
 #[cfg(all(feature = "files", target_os = "linux"))]
-pub use crate::undo::{FileCall, SessionFiles};
+pub use crate::undo::{FileCall, SessionFiles, UnknownChanges};
 pub use crate::{
     action::{ActionCx, SessionAction, action_fn},
     actions::{

@@ -14,14 +14,29 @@ use crate::{
     stored::encode,
 };
 
+/// The inode of a folder, which it keeps when it is moved in its file system. The number of the file system can be another one after
+/// a restart, so that it is not part of it.
+type FolderNumber = u64;
+
 /// A note of the log of files: one line of JSON, and what the file held after it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum FileNote<C> {
-    /// A file is about to be changed, when the session has this number of changes.
-    Changed { at: Seq, change: C },
+    /// A file is about to be changed, when the session has this number of changes, in the folder of this number.
+    Changed {
+        at: Seq,
+        change: C,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        folder: Option<FolderNumber>,
+    },
     /// A command is about to change these paths. What they were is kept in a folder of this machine.
-    Command { at: Seq, kept: PathBuf, paths: Vec<String> },
+    Command {
+        at: Seq,
+        kept: PathBuf,
+        paths: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        folder: Option<FolderNumber>,
+    },
     /// What these notes record was undone, when the session had this number of changes.
     Undone { at: Seq, notes: Vec<u64> },
     /// The session is about to go back to this number of changes.
@@ -40,6 +55,6 @@ pub(crate) async fn note_rewind(
 }
 
 #[cfg(all(feature = "files", target_os = "linux"))]
-pub use files::{FileCall, SessionFiles};
+pub use files::{FileCall, SessionFiles, UnknownChanges};
 #[cfg(all(feature = "files", target_os = "linux"))]
-pub(crate) use files::{originals, recorded, undo, unrecorded};
+pub(crate) use files::{originals, recorded, undo, unknown, unrecorded};

@@ -5,7 +5,7 @@ use std::{fs, path::Path, sync::Arc};
 use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
 use loopwright_capabilities::files::{OriginalFile, UndoOutcome, UseFileTools, WorkspaceRoot};
 use loopwright_core::{AgentLoop, FilesChanged, ToolOutput};
-use loopwright_sessions::{MemoryStore, SendMessage, SessionFiles, SessionRuntime};
+use loopwright_sessions::{MemoryStore, SendMessage, SessionFiles, SessionRuntime, UnknownChanges};
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 use serde_json::json;
 use tokio::task::spawn_blocking;
@@ -32,7 +32,7 @@ fn writing(root: &WorkspaceRoot) -> AgentLoop {
 #[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
 async fn written(directory: &Path) -> (SessionRuntime, WorkspaceRoot) {
     let store = Arc::new(MemoryStore::new());
-    let files = SessionFiles::new(store.clone(), id("a"));
+    let files = SessionFiles::new(store.clone(), id("a")).with_folder(directory);
     let root = WorkspaceRoot::new(directory).with_journal(Arc::new(files));
     let runtime = SessionRuntime::new(store, Same(writing(&root)));
     runtime.create(session("a")).await.unwrap();
@@ -199,6 +199,63 @@ async fn original_files_returns_the_content_before_the_first_change_after_a_step
     assert_eq!(originals(4, 9).await.unwrap(), [].into());
     runtime.rewind(&id("a"), 3).await.unwrap();
     assert_eq!(originals(2, 9).await.unwrap(), expect(OriginalFile::Content(b"2".to_vec())));
+}
+
+#[tokio::test]
+async fn a_rewind_while_another_folder_is_at_the_path_leaves_the_changes_to_a_later_one() {
+    let world = tempfile::tempdir().unwrap();
+    let (at, away) = (world.path().join("project"), world.path().join("away"));
+    fs::create_dir(&at).unwrap();
+    let (runtime, _) = written(&at).await;
+    fs::rename(&at, &away).unwrap();
+    fs::create_dir(&at).unwrap();
+    fs::write(at.join("a"), "other").unwrap();
+    let rewind = async || {
+        let root = WorkspaceRoot::new(&at);
+        runtime.rewind_files(&id("a"), 0, &root).await.unwrap().1
+    };
+    let left = ["a", "b", "a", "a"].map(|path| (path.to_owned(), UndoOutcome::OtherFolder));
+    assert_eq!(rewind().await, left);
+    assert_eq!((read(&at, "a"), read(&at, "b")), (Some("other".into()), None));
+    fs::remove_dir_all(&at).unwrap();
+    fs::rename(&away, &at).unwrap();
+    let undone = rewind().await;
+    let came: Vec<_> = undone.iter().map(|(path, came)| (&**path, came)).collect();
+    let [restored, removed] = [&UndoOutcome::Restored, &UndoOutcome::Removed];
+    assert_eq!(came, [("a", restored), ("b", removed), ("a", restored), ("a", removed)]);
+    assert_eq!((read(&at, "a"), read(&at, "b")), (None, None));
+}
+
+#[tokio::test]
+async fn calls_that_may_have_changed_any_file_are_named_from_their_step_on() {
+    let unknown = MockTool::with_cx("bash_start", "Starts a command.", |_, _| {
+        Box::pin(async {
+            Ok(ToolOutput::text("started").with_changed_files(FilesChanged::Unknown))
+        })
+    });
+    let known = MockTool::returning("look", "Looks.", "seen");
+    let script = [
+        ScenarioStep::tool_call("bash_start", json!({ "command": "make watch" })),
+        ScenarioStep::tool_call("look", json!({})),
+        ScenarioStep::tool_call("bash_start", json!({})),
+        "done".into(),
+    ];
+    let agent = AgentBuilder::base()
+        .with_capability(UseTools::new().with_tool(unknown).with_tool(known))
+        .with_capability(UseLlmConfig::model(FakeModel::script(script)))
+        .build()
+        .unwrap();
+    let runtime = SessionRuntime::new(Arc::new(MemoryStore::new()), Same(agent));
+    runtime.create(session("a")).await.unwrap();
+    runtime.execute(&id("a"), &SendMessage::text("start")).await.unwrap();
+    let call = |command: Option<&str>| UnknownChanges {
+        tool: "bash_start".to_owned(),
+        command: command.map(str::to_owned),
+    };
+    let from = async |step: u64| runtime.unknown_changes(&id("a"), step).await.unwrap();
+    assert_eq!(from(0).await, [call(Some("make watch")), call(None)]);
+    assert_eq!(from(1).await, [call(None)]);
+    assert_eq!(from(3).await, []);
 }
 
 #[tokio::test]

@@ -139,6 +139,9 @@ pub enum UndoOutcome {
     Unchanged,
     /// The file has changed since then, and was kept.
     Conflict,
+    /// The change was made in another folder, which was at the path of the root then. Once that folder is back, the change can
+    /// be undone.
+    OtherFolder,
 }
 
 /// The content of a path before it was changed.
@@ -188,11 +191,15 @@ impl FileChange {
         let was = self.before.as_ref().map(|it| &it.sha256);
         let made = self.after.as_ref().map(|it| &it.sha256);
         let is_of_attributes = was.is_some() && was == made;
-        let is_as_made = || match (&self.after, current.version()) {
-            (Some(after), Some(now)) => after.mode == now.mode,
+        let is_to_restore = || match (&self.before, &self.after, current.version()) {
+            (Some(before), Some(after), Some(now)) => {
+                let is_as_before = before.mode == now.mode
+                    && (before.modified.is_none() || before.modified == now.modified);
+                after.mode == now.mode && !is_as_before
+            }
             _ => false,
         };
-        if found.as_ref() == was && !(is_of_attributes && is_as_made()) {
+        if found.as_ref() == was && !(is_of_attributes && is_to_restore()) {
             return Ok(UndoOutcome::Unchanged);
         }
         if found.as_ref() != made || before.map(sha256).as_ref() != was {

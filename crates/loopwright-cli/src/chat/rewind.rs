@@ -11,7 +11,7 @@ use crate::input::{Input, InputEvent};
 use crate::loops::maintenance_runtime;
 use crate::render::single_line;
 use crate::session::SessionsError;
-use crate::sessions::{tell_undone, tell_unrecorded};
+use crate::sessions::{tell_undone, tell_unknown, tell_unrecorded};
 use crate::signals::Signals;
 
 /// The maximum number of paths in a message.
@@ -60,6 +60,7 @@ pub(super) async fn rewind(
     let recorded = runtime.recorded_files(id, to).await?;
     let changed: BTreeSet<&str> = recorded.iter().map(String::as_str).collect();
     let unrecorded = runtime.unrecorded_files(id, to).await?;
+    let unknown = runtime.unknown_changes(id, to).await?;
     let undone = if changed.is_empty() || rewind.files {
         Undone::of(rewind.files)
     } else {
@@ -72,6 +73,7 @@ pub(super) async fn rewind(
     let root = conversation.setup.workdir.clone();
     if undone == Undone::FilesOnly {
         tell_undone(&runtime.undo_files(id, to, &root).await?);
+        tell_unknown(&unknown);
         return Ok(Rewound::FilesOnly);
     }
     let session = if undone == Undone::Both {
@@ -90,6 +92,7 @@ pub(super) async fn rewind(
     if let Some(header) = conversation.store.header(id).await? {
         tell_unrecorded(&header, &unrecorded);
     }
+    tell_unknown(&unknown);
     let kept = conversation.store.header(id).await?.map_or(0, |it| it.length);
     let kept = usize::try_from(kept).unwrap_or(usize::MAX).min(before.len());
     let files = if undone == Undone::Both { &changed } else { &BTreeSet::new() };

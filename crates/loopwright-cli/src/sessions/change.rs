@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loopwright_capabilities::files::UndoOutcome;
 use loopwright_sessions::{
     FileCall, Lease, LeaseRequest, Owner, ResumeSession, SessionHeader, SessionStore, StoreError,
-    SuspendSession,
+    SuspendSession, UnknownChanges,
 };
 
 use crate::args::session::ForkRef;
@@ -21,6 +21,9 @@ use crate::tools;
 
 /// How long a session is held for what has ended at once.
 const MOMENT: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// How many calls are named whose changes are unknown.
+const MAX_UNKNOWN: usize = 10;
 
 /// What is done with each of several sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +51,10 @@ pub(super) async fn rewind(
 ) -> Result<ExitCode, SessionsError> {
     let header = find(&**store, &args.id.id).await?;
     let runtime = maintenance_runtime(store);
-    let mut unrecorded = Vec::new();
+    let (mut unrecorded, mut unknown) = (Vec::new(), Vec::new());
     let session = if args.files {
         unrecorded = runtime.unrecorded_files(&header.id, args.step).await?;
+        unknown = runtime.unknown_changes(&header.id, args.step).await?;
         let path = header.workdir.as_deref().map(PathBuf::from).unwrap_or_default();
         let root = tools::workdir(&path).map_err(|source| SessionsError::Workdir {
             id: header.id.clone(),
@@ -70,7 +74,22 @@ pub(super) async fn rewind(
     let id = short(&header.id);
     console::tell(&format!("session {id} rewound to the end of step {steps}"));
     tell_unrecorded(&header, &unrecorded);
+    tell_unknown(&unknown);
     Ok(ExitCode::Done)
+}
+
+/// Names the commands whose changes of files, if they made some, were not undone.
+pub(crate) fn tell_unknown(calls: &[UnknownChanges]) {
+    for call in calls.iter().take(MAX_UNKNOWN) {
+        let command = call.command.as_deref().map_or_else(
+            || format!("`{}`", single_line(&call.tool, 200)),
+            |command| format!("`{}` ({})", single_line(command, 200), single_line(&call.tool, 200)),
+        );
+        console::warn(&format!("files that {command} may have changed were not undone"));
+    }
+    if let Some(more) = calls.len().checked_sub(MAX_UNKNOWN).filter(|more| *more > 0) {
+        console::warn(&format!("the same holds for {more} more calls"));
+    }
 }
 
 /// Says what file tools did that could not be undone, and why.
@@ -118,6 +137,10 @@ pub(crate) fn tell_undone(undone: &[(String, UndoOutcome)]) {
             UndoOutcome::Conflict => {
                 console::warn(&format!("{path} was not restored: it has changed since"));
             }
+            UndoOutcome::OtherFolder => console::warn(&format!(
+                "{path} was not restored: another folder is now at the path of the session's folder; move that one back, and rewind with \
+                    the files again"
+            )),
         }
     }
     if !told.is_empty() && told.iter().all(|(_, came)| **came == UndoOutcome::Unchanged) {

@@ -36,6 +36,37 @@ fn what_a_hook_makes_of_changed_files_is_undone_with_the_call() {
 }
 
 #[test]
+fn a_rewind_names_commands_whose_changes_it_cannot_undo_and_keeps_the_undo_for_the_right_folder() {
+    let start = json!({ "command": "echo late > late.txt" });
+    let replies = [
+        streamed_tool("", "bash_start", &start),
+        streamed_call("", "rm a.txt; echo made > made.txt"),
+        streamed("Done.", "stop"),
+    ];
+    let place = Place::new(replies);
+    let read = |name: &str| fs::read_to_string(place.world.path("project").join(name)).ok();
+    let before = read("a.txt");
+    let id = place.ran(&["Start."]);
+    let [project, away] = ["project", "away"].map(|name| place.world.path(name));
+    fs::rename(&project, &away).unwrap();
+    fs::create_dir(&project).unwrap();
+    let rewind = || place.sessions(&["rewind", "--files", &id, "0"]);
+    let done = rewind();
+    let told = "files that `echo late > late.txt` (bash_start) may have changed were not undone
+";
+    assert!(done.status == 0 && done.stderr.contains(told), "{}", done.stderr);
+    for path in ["a.txt", "made.txt"] {
+        let told = format!("{path} was not restored: another folder is now at the path");
+        assert!(done.stderr.contains(&told), "{}", done.stderr);
+    }
+    assert_eq!(read("a.txt"), None);
+    fs::remove_dir_all(&project).unwrap();
+    fs::rename(&away, &project).unwrap();
+    let done = rewind();
+    assert_eq!((read("a.txt"), read("made.txt")), (before, None), "{}", done.stderr);
+}
+
+#[test]
 fn rewinding_undoes_what_commands_and_file_tools_did_in_turn() {
     let edit = |new: &str| {
         let arguments = json!({"path": "made.txt", "old_string": "one", "new_string": new});

@@ -74,7 +74,8 @@ impl SessionRuntime {
     /// Goes back as [`rewind`](SessionRuntime::rewind) does, and undoes later file changes: those
     /// of file tools in a root, and those of commands wherever they ran, as far as
     /// [`SessionFiles`](crate::SessionFiles) recorded them. A file that has changed since then is
-    /// kept, and reported as [`UndoOutcome::Conflict`]; a later call tries to undo its change again.
+    /// kept, and reported as [`UndoOutcome::Conflict`]; a later call tries to undo its change again. So does one after another folder
+    /// was at the path of the root ([`UndoOutcome::OtherFolder`]).
     ///
     /// # Errors
     ///
@@ -171,6 +172,25 @@ impl SessionRuntime {
         let loaded = self.repository.loaded(id).await?;
         let at = point_of(id, &loaded.changes, to)?;
         Ok(undo::unrecorded(&**self.store(), id, &loaded.changes, at).await?)
+    }
+
+    /// Returns the calls after a step that may have changed any file, such as commands in the background, whose changes
+    /// [`rewind_files`](SessionRuntime::rewind_files) cannot undo. Calls report that
+    /// ([`ToolOutput::files`](loopwright_core::ToolOutput::files)).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the session or step does not exist, or the store fails.
+    #[cfg(all(feature = "files", target_os = "linux"))]
+    pub async fn unknown_changes(
+        &self,
+        id: &SessionId,
+        to: impl Into<RewindPoint>,
+    ) -> Result<Vec<undo::UnknownChanges>, SessionError> {
+        let to = to.into();
+        let loaded = self.repository.loaded(id).await?;
+        let at = point_of(id, &loaded.changes, to)?;
+        Ok(undo::unknown(&loaded.changes, at))
     }
 
     /// Does something and goes back, holding the lease.

@@ -2,8 +2,9 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
-    path::Path,
+    fmt, fs,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -11,11 +12,13 @@ use futures::executor;
 use loopwright_capabilities::files::{
     FileChange, FileJournal, OriginalFile, UndoOutcome, WorkspaceRoot,
 };
-use loopwright_core::{BoxError, Change, ChangeRecord, Seq, messages::ToolCall};
+use loopwright_core::{
+    BoxError, Change, ChangeRecord, FilesChanged, Seq, ToolOutput, messages::ToolCall,
+};
 use serde::Serialize;
 use tokio::runtime::Handle;
 
-use super::FileNote;
+use super::{FileNote, FolderNumber};
 use crate::{
     error::SessionError,
     id::SessionId,
@@ -36,13 +39,24 @@ pub struct SessionFiles {
     store: Arc<dyn SessionStore>,
     id: SessionId,
     runtime: Option<Handle>,
+    folder: Option<PathBuf>,
 }
 
 impl SessionFiles {
     /// Creates a recorder for this session. For stores that need a tokio runtime, call it within
     /// that runtime.
     pub fn new(store: Arc<dyn SessionStore>, id: SessionId) -> Self {
-        Self { store, id, runtime: Handle::try_current().ok() }
+        Self { store, id, runtime: Handle::try_current().ok(), folder: None }
+    }
+
+    /// Notes with each change which folder is at this path, so that a rewind while another folder is there does not take changes
+    /// for undone.
+    pub fn with_folder(self, path: impl Into<PathBuf>) -> Self {
+        Self { folder: Some(path.into()), ..self }
+    }
+
+    fn folder(&self) -> Option<FolderNumber> {
+        folder_number(self.folder.as_deref()?)
     }
 
     async fn note<C: Serialize>(
@@ -69,13 +83,14 @@ impl SessionFiles {
 
 impl FileJournal for SessionFiles {
     fn record(&self, change: &FileChange, before: Option<&[u8]>) -> Result<(), BoxError> {
-        self.wait(self.note(|at| FileNote::Changed { at, change }, before))
+        let folder = self.folder();
+        self.wait(self.note(|at| FileNote::Changed { at, change, folder }, before))
     }
 
     fn record_command(&self, kept: &Path, paths: &[&Path]) -> Result<(), BoxError> {
         let paths = paths.iter().map(|path| path.display().to_string()).collect();
-        let kept = kept.to_path_buf();
-        self.wait(self.note(|at| FileNote::<()>::Command { at, kept, paths }, None))
+        let (kept, folder) = (kept.to_path_buf(), self.folder());
+        self.wait(self.note(|at| FileNote::<()>::Command { at, kept, paths, folder }, None))
     }
 }
 
@@ -94,11 +109,48 @@ pub struct FileCall {
     pub path: String,
 }
 
-/// A call of a step, while changes are read.
-struct PastCall {
-    tool: Arc<str>,
-    /// The change with which the call began.
+/// A call that may have changed any file. What it changed is not recorded and cannot be undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownChanges {
+    /// The tool.
+    pub tool: String,
+    /// The command, if the tool runs one.
+    pub command: Option<String>,
+}
+
+/// A call that is complete.
+struct PastCall<'a> {
+    call: &'a ToolCall,
+    /// The changes with which the call began and ended.
     started: Seq,
+    ended: Seq,
+    output: &'a ToolOutput,
+}
+
+/// Returns the calls with an output, in the order in which they ended.
+fn past_calls(changes: &[ChangeRecord]) -> Vec<PastCall<'_>> {
+    let mut calls: Vec<(&ToolCall, Seq)> = Vec::new();
+    let mut found = Vec::new();
+    for (number, change) in (0..).zip(changes) {
+        match &change.change {
+            Change::ModelResponded(thought) => {
+                calls = thought.message.tool_calls().map(|call| (call, number)).collect();
+            }
+            Change::ToolCallStarted { call, .. } => {
+                if let Some((_, started)) = calls.get_mut(usize::from(*call)) {
+                    *started = number;
+                }
+            }
+            Change::ToolCallCompleted { call, outcome, .. } => {
+                let known = calls.get(usize::from(*call));
+                found.extend(known.zip(outcome.output()).map(|((call, started), output)| {
+                    PastCall { call, started: *started, ended: number, output }
+                }));
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Finds the files that calls after a place report as changed, without a note of it beside this session: those of
@@ -111,37 +163,28 @@ pub(crate) async fn unrecorded(
 ) -> Result<Vec<FileCall>, StoreError> {
     let past = past(store, id, changes.len() as Seq).await?.into_iter();
     let noted: Vec<Seq> = past.filter(|it| !it.was_left).map(|it| it.at).collect();
-    let mut calls: Vec<PastCall> = Vec::new();
-    let mut found = Vec::new();
-    for (number, change) in (0..).zip(changes) {
-        match &change.change {
-            Change::ModelResponded(thought) => {
-                let began =
-                    |call: &ToolCall| PastCall { tool: Arc::clone(&call.name), started: number };
-                calls = thought.message.tool_calls().map(began).collect();
-            }
-            Change::ToolCallStarted { call, .. } => {
-                if let Some(call) = calls.get_mut(usize::from(*call)) {
-                    call.started = number;
-                }
-            }
-            Change::ToolCallCompleted { call, outcome, .. } if number >= place => {
-                let files = outcome.output().map(|it| it.files.known()).unwrap_or_default();
-                let Some(call) = calls.get(usize::from(*call)).filter(|_| !files.is_empty()) else {
-                    continue;
-                };
-                let is_noted = noted.iter().any(|at| (call.started + 1..=number).contains(at));
-                if !is_noted {
-                    found.extend(files.iter().map(|file| FileCall {
-                        tool: call.tool.to_string(),
-                        path: file.path.clone(),
-                    }));
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(found)
+    let calls = past_calls(changes).into_iter().filter(|it| it.ended >= place);
+    let is_noted =
+        |it: &PastCall<'_>| noted.iter().any(|at| (it.started + 1..=it.ended).contains(at));
+    let calls = calls.filter(|it| !is_noted(it));
+    let files = |it: PastCall<'_>| {
+        let tool = it.call.name.to_string();
+        let named = move |path: &String| FileCall { tool: tool.clone(), path: path.clone() };
+        it.output.files.known().iter().map(|file| named(&file.path)).collect::<Vec<_>>()
+    };
+    Ok(calls.flat_map(files).collect())
+}
+
+/// Lists the calls after a place of which it is unknown what they changed.
+pub(crate) fn unknown(changes: &[ChangeRecord], place: Seq) -> Vec<UnknownChanges> {
+    let calls = past_calls(changes).into_iter().filter(|it| it.ended >= place);
+    let calls = calls.filter(|it| it.output.files == FilesChanged::Unknown);
+    let named = |it: PastCall<'_>| {
+        let arguments = serde_json::from_str::<serde_json::Value>(&it.call.arguments).ok();
+        let command = arguments.and_then(|it| it.get("command")?.as_str().map(str::to_owned));
+        UnknownChanges { tool: it.call.name.to_string(), command }
+    };
+    calls.map(named).collect()
 }
 
 /// Lists the paths whose changes after a place [`undo`] can undo, oldest change first.
@@ -212,14 +255,24 @@ pub(crate) async fn undo(
 ) -> Result<Vec<(String, UndoOutcome)>, SessionError> {
     let mut undone = Vec::new();
     let numbers = changed_after(store, id, at).await?;
+    let here = folder_number(root.path());
+    let is_elsewhere = |folder: Option<FolderNumber>| folder.is_some() && folder != here;
     for number in numbers.iter().rev() {
         let notes = store.read_log(id, SessionLog::Files, number - 1, 1).await?;
         match notes.first().map(|note| read::<FileChange>(id, note)).transpose()? {
-            Some((FileNote::Changed { change, .. }, content)) => {
+            Some((FileNote::Changed { change, folder, .. }, content)) => {
                 let before = change.before.is_some().then_some(content);
-                // What cannot be reached any more, or is no file, has changed since as well.
-                let came = change.undo(root, before).unwrap_or(UndoOutcome::Conflict);
+                let came = if is_elsewhere(folder) {
+                    undo_elsewhere(&change, root, before)
+                } else {
+                    // What cannot be reached any more, or is no file, has changed since as well.
+                    change.undo(root, before).unwrap_or(UndoOutcome::Conflict)
+                };
                 undone.push((*number, change.path, came));
+            }
+            Some((FileNote::Command { paths, folder, .. }, _)) if is_elsewhere(folder) => {
+                let left = |path| (*number, path, UndoOutcome::OtherFolder);
+                undone.extend(paths.into_iter().map(left));
             }
             Some((FileNote::Command { kept, paths, .. }, _)) => {
                 let came = undo_command(&kept, root.path(), paths).into_iter();
@@ -229,15 +282,31 @@ pub(crate) async fn undo(
         }
     }
     settle(&mut undone);
-    let conflicts: BTreeSet<u64> =
-        undone.iter().filter(|it| it.2 == UndoOutcome::Conflict).map(|it| it.0).collect();
-    let notes: Vec<u64> = numbers.into_iter().filter(|it| !conflicts.contains(it)).collect();
+    let is_left =
+        |came: &UndoOutcome| matches!(came, UndoOutcome::Conflict | UndoOutcome::OtherFolder);
+    let left: BTreeSet<u64> = undone.iter().filter(|it| is_left(&it.2)).map(|it| it.0).collect();
+    let notes: Vec<u64> = numbers.into_iter().filter(|it| !left.contains(it)).collect();
     if !notes.is_empty() {
         let header = store.header(id).await?.ok_or_else(|| StoreError::NotFound(id.clone()))?;
         let note = encode(id, &FileNote::<()>::Undone { at: header.length, notes })?;
         store.append_log(id, SessionLog::Files, &[note.into()], None).await?;
     }
     Ok(undone.into_iter().map(|(_, path, came)| (path, came)).collect())
+}
+
+/// Undoes a change that was made in another folder, if the folder that is there now holds what the change made. That a file is
+/// missing in it says nothing.
+fn undo_elsewhere(change: &FileChange, root: &WorkspaceRoot, before: Option<&[u8]>) -> UndoOutcome {
+    let undone = change.after.as_ref().and_then(|_| change.undo(root, before).ok());
+    match undone {
+        Some(came @ (UndoOutcome::Restored | UndoOutcome::Removed)) => came,
+        _ => UndoOutcome::OtherFolder,
+    }
+}
+
+/// Returns the number of the folder at a path. `None` means that there is none.
+fn folder_number(path: &Path) -> Option<FolderNumber> {
+    fs::metadata(path).ok().map(|it| it.ino())
 }
 
 /// Takes a later change of a path for undone if the path is as it was before an earlier change, which was undone after it.

@@ -73,6 +73,26 @@ fn a_change_of_time_and_mode_alone_is_recorded_and_undone() {
 }
 
 #[test]
+fn a_change_of_attributes_that_is_undone_already_is_unchanged() {
+    let (home, journal, root) = recorded();
+    let path = home.path().join("a");
+    let restored = |expected: [UndoOutcome; 2]| {
+        let change = journal.changes().pop().unwrap();
+        let undo = || change.undo(&root, Some(b"before".as_slice())).unwrap();
+        assert_eq!([undo(), undo()], expected);
+    };
+    let snapshot = root.snapshot(["a"]);
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(9)).unwrap();
+    assert_eq!(snapshot.record_changes().unwrap().len(), 1);
+    restored([UndoOutcome::Restored, UndoOutcome::Unchanged]);
+    let snapshot = root.snapshot(["a"]);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(snapshot.record_changes().unwrap().len(), 1);
+    restored([UndoOutcome::Restored, UndoOutcome::Unchanged]);
+}
+
+#[test]
 fn what_nothing_changes_is_not_recorded() {
     let (home, journal, root) = recorded();
     assert_eq!(root.snapshot(["a", "missing"]).record_changes().unwrap(), []);
