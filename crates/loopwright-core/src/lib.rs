@@ -97,6 +97,9 @@ pub use crate::{
     tool::violation_of,
 };
 
+#[cfg(feature = "json-schema")]
+pub use crate::tool::{is_bounded_check, is_bounded_schema};
+
 /// `true` if this build checks every keyword of JSON Schema: it has the feature `json-schema`.
 ///
 /// Without it, arguments are checked by the keywords that describe Rust types and most hand-written schemas. A schema

@@ -51,7 +51,8 @@ impl AnswerSchema {
     ///
     /// # Errors
     ///
-    /// Returns an error if the value is not a JSON Schema.
+    /// Returns an error if the value is not a JSON Schema, refers to a schema that is not in it, or applies too many schemas to one
+    /// value.
     pub fn new(schema: &Value) -> Result<Self, InvalidSchema> {
         if !(schema.is_object() || schema.is_boolean()) {
             return Err(InvalidSchema("the schema must be an object".to_owned()));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jsonschema::Validator;
 use loopwright_core::messages::ResponseFormat;
+use loopwright_core::{is_bounded_check, is_bounded_schema};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -64,6 +65,12 @@ impl Shape {
     ///
     /// Returns an error if it is none; the text says why.
     pub(super) fn new(schema: &Value, absence: Absence) -> Result<Self, String> {
+        if !is_bounded_schema(schema) {
+            return Err(
+                "it applies too many schemas to one value, or refers to one that is not in it"
+                    .to_owned(),
+            );
+        }
         let validator = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
         let is_object = schema["type"] == "object";
         let wrap = match absence {
@@ -118,6 +125,9 @@ impl Shape {
     }
 
     fn check(&self, value: Value) -> Result<Value, Vec<String>> {
+        if !is_bounded_check(&self.schema, &value) {
+            return Err(vec!["at /: the schema is too complex to check the value".to_owned()]);
+        }
         if self.validator.is_valid(&value) {
             return Ok(value);
         }

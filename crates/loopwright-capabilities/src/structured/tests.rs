@@ -51,6 +51,27 @@ fn a_model_may_say_that_there_is_nothing() {
 }
 
 #[test]
+fn schemas_that_apply_exponentially_many_others_are_refused_or_too_complex_for_a_deep_value() {
+    let definition = |at: usize| {
+        let before = json!({ "$ref": format!("#/$defs/{}", at.saturating_sub(1)) });
+        (at.to_string(), if at == 0 { json!({}) } else { json!({ "allOf": [before, before] }) })
+    };
+    let definitions: serde_json::Map<String, Value> = (0..40).map(definition).collect();
+    let bomb = json!({ "$ref": "#/$defs/39", "$defs": definitions });
+    for refused in [bomb, json!({ "$ref": "#" }), json!({ "$ref": "https://a.test/b" })] {
+        let reason = Shape::new(&refused, Absence::Denied).unwrap_err();
+        assert!(reason.starts_with("it applies too many schemas"), "{reason}");
+    }
+    let twice = json!({ "properties": { "a": { "$ref": "#" } } });
+    let shape = Shape::new(&json!({ "allOf": [twice, twice] }), Absence::Denied).unwrap();
+    let nested = |depth| (0..depth).fold(json!(1), |inner, _| json!({ "a": inner }));
+    let read = |depth| shape.read(json!({ "value": nested(depth) }));
+    assert_eq!(read(8), Ok(Reading::Found(nested(8))));
+    let complex = "at /: the schema is too complex to check the value".to_owned();
+    assert_eq!(read(60), Err(vec![complex]));
+}
+
+#[test]
 fn models_are_asked_for_objects_whatever_the_data_is() {
     let shape = Shape::new(&json!({ "type": "array" }), Absence::Denied).unwrap();
     assert_eq!(shape.outer["required"], json!(["value"]));

@@ -50,6 +50,8 @@ use crate::{
 pub(crate) use self::any::RawArgs;
 #[cfg(feature = "engine")]
 pub use self::schema::violation_of;
+#[cfg(feature = "json-schema")]
+pub use self::schema_check::{is_bounded_check, is_bounded_schema};
 #[cfg(feature = "engine")]
 pub(crate) use self::source::AttachedSource;
 pub use self::{

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::fast_check::FastSchema;
 #[cfg(feature = "json-schema")]
-use super::schema_check::{MAX_VIOLATIONS, is_bounded};
+use super::schema_check::{MAX_VIOLATIONS, TOO_COMPLEX, is_bounded_check, is_bounded_schema};
 #[cfg(feature = "engine")]
 use super::schema_check::{keyword_beyond, violations};
 
@@ -89,9 +89,13 @@ impl Checker {
 
     #[cfg(feature = "json-schema")]
     fn validate(&self, arguments: &Value, _keyword: &str) -> Vec<String> {
-        let usable =
-            || is_bounded(&self.schema).then(|| jsonschema::validator_for(&self.schema).ok());
+        let usable = || {
+            is_bounded_schema(&self.schema).then(|| jsonschema::validator_for(&self.schema).ok())
+        };
         let validator = self.validator.get_or_init(|| usable().flatten());
+        if validator.is_some() && !is_bounded_check(&self.schema, arguments) {
+            return vec![TOO_COMPLEX.to_owned()];
+        }
         let errors = validator.iter().flat_map(|it| it.iter_errors(arguments));
         let text = |error: jsonschema::ValidationError<'_>| {
             let path = error.instance_path().to_string();
@@ -112,7 +116,8 @@ impl Checker {
 /// Returns the first violations of a value, with path and rule, or `None` if it matches the schema.
 ///
 /// With the feature `json-schema`, an invalid schema accepts everything, and so does one with keywords that only that feature
-/// checks if it applies too many other schemas to one value. Without the feature, such keywords are violations.
+/// checks if it applies too many other schemas to one value. Without the feature, such keywords are violations. A value to which
+/// more than a million schemas apply, with all that is in it, is a violation.
 #[cfg(feature = "engine")]
 pub fn violation_of(schema: &Arc<Value>, value: &Value) -> Option<String> {
     Checker::new(Arc::clone(schema)).violation(value)

@@ -13,10 +13,12 @@ use serde_json::{Map, Number, Value};
 use super::fast_check::Kinds;
 
 mod keywords;
-
 #[cfg(feature = "json-schema")]
-pub(super) use self::keywords::is_bounded;
+mod work;
+
 pub(super) use self::keywords::keyword_beyond;
+#[cfg(feature = "json-schema")]
+pub use self::work::{is_bounded_check, is_bounded_schema};
 
 /// The most violations that are reported.
 pub(super) const MAX_VIOLATIONS: usize = 5;
@@ -28,6 +30,9 @@ const MAX_DEPTH: usize = 200;
 /// exponentially many.
 const MAX_APPLIED: usize = 1_000_000;
 
+/// The violation of a value to which too many schemas apply.
+pub(super) const TOO_COMPLEX: &str = "at /: the value cannot be checked, because the schema is too complex";
+
 /// Longer values are cut in messages.
 const MAX_SHOWN_CHARS: usize = 200;
 
@@ -36,9 +41,7 @@ pub(super) fn violations(schema: &Value, value: &Value) -> Vec<String> {
     let mut check = Check { root: schema, violations: Vec::new(), left: MAX_APPLIED };
     check.value(schema, value, &Path::Root, 0);
     if check.left == 0 {
-        return vec![
-            "at /: the value cannot be checked, because the schema is too complex".to_owned(),
-        ];
+        return vec![TOO_COMPLEX.to_owned()];
     }
     check.violations
 }

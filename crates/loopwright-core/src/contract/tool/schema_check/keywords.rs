@@ -1,8 +1,5 @@
 //! The keywords of a schema that the check knows.
 
-#[cfg(feature = "json-schema")]
-use std::collections::HashMap;
-
 use serde_json::Value;
 
 use super::{MAX_DEPTH, resolve};
@@ -114,68 +111,5 @@ impl<'a> Scan<'a> {
             _ => !BEYOND.contains(&keyword),
         };
         if is_known { Ok(()) } else { Err(keyword) }
-    }
-}
-
-/// Returns `true` if a schema applies a bounded number of others to one value.
-#[cfg(feature = "json-schema")]
-pub(in super::super) fn is_bounded(schema: &Value) -> bool {
-    let mut costs = Costs { root: schema, known: HashMap::new() };
-    costs.all_below(schema);
-    costs.known.values().all(|cost| *cost <= MAX_IN_PLACE)
-}
-
-/// The most schemas that one schema may apply to the same value.
-#[cfg(feature = "json-schema")]
-const MAX_IN_PLACE: u64 = 100_000;
-
-/// How many schemas each schema applies to the same value, itself included.
-#[cfg(feature = "json-schema")]
-struct Costs<'a> {
-    root: &'a Value,
-    known: HashMap<*const Value, u64>,
-}
-
-#[cfg(feature = "json-schema")]
-impl<'a> Costs<'a> {
-    /// Looks at every place where a schema can be.
-    fn all_below(&mut self, value: &'a Value) {
-        self.cost(value, 0);
-        match value {
-            Value::Object(fields) => fields.values().for_each(|it| self.all_below(it)),
-            Value::Array(items) => items.iter().for_each(|it| self.all_below(it)),
-            _ => {}
-        }
-    }
-
-    fn cost(&mut self, schema: &'a Value, depth: usize) -> u64 {
-        let Value::Object(rules) = schema else { return 1 };
-        if let Some(known) = self.known.get(&std::ptr::from_ref(schema)) {
-            return *known;
-        }
-        // Until it is known, it is endless: so is a schema that applies itself.
-        self.known.insert(schema, u64::MAX);
-        if depth > MAX_DEPTH {
-            return u64::MAX;
-        }
-        let mut cost = 1_u64;
-        for (keyword, rule) in rules {
-            let inner = match (keyword.as_str(), rule) {
-                ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => schemas
-                    .iter()
-                    .fold(0, |sum: u64, it| sum.saturating_add(self.cost(it, depth + 1))),
-                ("not" | "if" | "then" | "else", rule) => self.cost(rule, depth + 1),
-                ("dependentSchemas", Value::Object(schemas)) => schemas
-                    .values()
-                    .fold(0, |sum: u64, it| sum.saturating_add(self.cost(it, depth + 1))),
-                ("$ref", Value::String(reference)) => {
-                    resolve(self.root, reference).map_or(0, |it| self.cost(it, depth + 1))
-                }
-                _ => 0,
-            };
-            cost = cost.saturating_add(inner);
-        }
-        self.known.insert(schema, cost);
-        cost
     }
 }

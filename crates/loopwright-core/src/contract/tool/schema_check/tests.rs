@@ -165,7 +165,82 @@ fn the_validator_without_a_limit_gets_only_schemas_that_apply_a_bounded_number_o
         json!({ "not": { "$ref": "#" } }),
         json!({ "items": { "$ref": "#" }, "contains": {} }),
     ];
-    assert_eq!(bounded.map(|it| is_bounded(&it)), [false, true, false, true]);
+    assert_eq!(bounded.map(|it| is_bounded_schema(&it)), [false, true, false, true]);
+}
+
+/// A schema of which each definition applies the one before twice to what is in a value, and a value that is as deep.
+#[cfg(feature = "json-schema")]
+fn doubling_below(keyword: &str, depth: usize) -> (Value, Value) {
+    let below = |schema: Value| match keyword {
+        "items" | "contains" => json!({ keyword: schema }),
+        "prefixItems" => json!({ keyword: [schema] }),
+        "properties" => json!({ keyword: { "a": schema } }),
+        _ => json!({ keyword: { "": schema } }),
+    };
+    let definition = |at: usize| {
+        let before = below(json!({ "$ref": format!("#/$defs/{}", at - 1) }));
+        (at.to_string(), json!({ "allOf": [before, before], "dependentRequired": {} }))
+    };
+    let defs: Map<String, Value> =
+        [("0".to_owned(), json!({}))].into_iter().chain((1..=depth).map(definition)).collect();
+    let is_list = matches!(keyword, "items" | "contains" | "prefixItems");
+    let around = |inner: Value| if is_list { json!([inner]) } else { json!({ "a": inner }) };
+    let value = (0..depth).fold(json!(1), |inner, _| around(inner));
+    (json!({ "$ref": format!("#/$defs/{depth}"), "$defs": defs }), value)
+}
+
+#[cfg(feature = "json-schema")]
+#[test]
+fn a_small_schema_that_applies_exponentially_many_others_to_a_deep_value_is_too_complex() {
+    for keyword in ["properties", "patternProperties", "items", "prefixItems", "contains"] {
+        let violation = |depth| {
+            let (schema, value) = doubling_below(keyword, depth);
+            assert!(is_bounded_schema(&schema) && keyword_beyond(&schema).is_some(), "{keyword}");
+            crate::tool::violation_of(&std::sync::Arc::new(schema), &value)
+        };
+        assert_eq!(violation(60).as_deref(), Some(TOO_COMPLEX), "{keyword}");
+        assert_eq!(violation(8), None, "{keyword}");
+    }
+}
+
+#[cfg(feature = "json-schema")]
+#[test]
+fn references_are_counted_however_they_are_written() {
+    let schema = |form: &dyn Fn(usize) -> Value, definitions: usize| {
+        let definition = |at: usize| {
+            let before = if at == 0 { json!({}) } else { form(at - 1) };
+            let schema = json!({ "$anchor": format!("a{at}"), "allOf": [before, before] });
+            (format!("d {at}"), schema)
+        };
+        let defs: Map<String, Value> = (0..definitions).map(definition).collect();
+        let last = format!("#/$defs/d%20{}", definitions - 1);
+        json!({ "$id": "https://a.test/s", "$ref": last, "$defs": defs })
+    };
+    let forms: [&dyn Fn(usize) -> Value; 4] = [
+        &|at| json!({ "$ref": format!("#a{at}") }),
+        &|at| json!({ "$dynamicRef": format!("#a{at}") }),
+        &|at| json!({ "$ref": format!("#/$defs/d%20{at}") }),
+        &|at| json!({ "$ref": format!("https://a.test/s#a{at}") }),
+    ];
+    assert_eq!(forms.map(|form| is_bounded_schema(&schema(form, 40))), [false; 4]);
+    assert_eq!(forms.map(|form| is_bounded_schema(&schema(form, 8))), [true; 4]);
+    let few = json!({
+        "$id": "https://a.test/s", "$ref": "https://a.test/s#/$defs/a%20b", "contains": {},
+        "$defs": { "a b": { "$anchor": "c", "items": { "$ref": "#c" } } },
+    });
+    let bundled = json!({
+        "$id": "https://a.test/s", "$ref": "b#/$defs/c", "contains": {}, "$defs": { "b": {
+            "$id": "/b", "$defs": { "c": { "items": { "$ref": "#/$defs/d" } }, "d": { "$ref": "/s#/$defs/b" } },
+        } },
+    });
+    let endless = json!({
+        "$id": "https://a.test/s", "$ref": "b", "$defs": { "b": { "$id": "b", "allOf": [{ "$ref": "#" }] } },
+    });
+    let elsewhere = json!({ "contains": {}, "$ref": "https://a.test/elsewhere" });
+    assert_eq!(
+        [few, bundled, endless, elsewhere].map(|it| is_bounded_schema(&it)),
+        [true, true, false, false]
+    );
 }
 
 fn any_value() -> impl Strategy<Value = Value> {
