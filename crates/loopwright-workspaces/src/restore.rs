@@ -54,7 +54,8 @@ impl Snapshots {
     /// Writes a snapshot to a folder, and replaces everything in it.
     ///
     /// The content is written to `.NAME.loopwright-restore` beside the folder, which then replaces it as a whole. If this fails
-    /// or is dropped before that, the folder does not change, and the next restore removes what is left.
+    /// or is dropped before that, the folder does not change, and the next restore removes what is left. A file system that cannot
+    /// exchange two folders has a moment without the folder: if the process ends then, the next restore first puts it back.
     ///
     /// # Errors
     ///
@@ -175,6 +176,7 @@ impl Staging {
             _ => {}
         }
         let lock = lock(&folder, &target)?;
+        put_back(&folder.join(OLD), &target).map_err(SnapshotError::at(&target))?;
         for left in fs::read_dir(&folder).map_err(SnapshotError::at(&folder))?.flatten() {
             remove_tree(&left.path()).map_err(SnapshotError::at(&folder))?;
         }
@@ -255,6 +257,15 @@ fn move_over(new: &Path, target: &Path, old: &Path) -> io::Result<()> {
     fs::rename(new, target).inspect_err(|_| {
         fs::rename(old, target).ok();
     })
+}
+
+/// Puts back the replaced folder if the new one did not take its place, because the process ended in between.
+fn put_back(old: &Path, target: &Path) -> io::Result<()> {
+    let is_folder = fs::symlink_metadata(old).is_ok_and(|it| it.is_dir());
+    if !is_folder || fs::symlink_metadata(target).is_ok() {
+        return Ok(());
+    }
+    fs::rename(old, target)
 }
 
 /// Locks the folder of a restore until the process ends.
@@ -340,6 +351,29 @@ fn make_writable(folder: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_whose_restore_ended_between_two_renames_is_put_back_by_the_next_one() {
+        let world = tempfile::tempdir().unwrap();
+        let (target, hidden) =
+            (world.path().join("target"), world.path().join(".target.loopwright-restore"));
+        fs::create_dir_all(hidden.join(OLD)).unwrap();
+        fs::set_permissions(&hidden, Permissions::from_mode(0o700)).unwrap();
+        fs::write(hidden.join(OLD).join("file"), "before").unwrap();
+        let manifest = Manifest::new(0o755, Vec::new());
+        let staging = Staging::open(&target, &manifest).unwrap();
+        staging.discard();
+        drop(staging);
+        assert_eq!(fs::read_to_string(target.join("file")).unwrap(), "before");
+        assert!(!hidden.exists());
+        // What a finished restore could not remove is not put back.
+        fs::create_dir_all(hidden.join(OLD)).unwrap();
+        fs::set_permissions(&hidden, Permissions::from_mode(0o700)).unwrap();
+        fs::write(hidden.join(OLD).join("older"), "").unwrap();
+        Staging::open(&target, &manifest).unwrap().finish(&manifest).unwrap();
+        assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
+        assert!(!hidden.exists());
+    }
 
     #[test]
     fn a_folder_that_cannot_be_replaced_stays() {
