@@ -37,7 +37,7 @@ mod waits;
 
 use std::{fmt, sync::Arc};
 
-use loopwright_agent::{AgentBuilder, BuildError, Capability, NameList, UseDriver, UseIfCallable};
+use loopwright_agent::{AgentBuilder, BuildError, Capability, UseDriver, UseIfCallable};
 use loopwright_core::{
     AgentLoop, AgentState, AnyTool, Budget, Failure, HookStack, Key, Reach, ReplayError, ToolCx,
     ToolError, ToolPause, ToolSet, ToolSources,
@@ -51,10 +51,6 @@ pub use self::{
 
 /// The number of agents between an agent and the user. If the value is absent, the depth is 0.
 pub const DEPTH: Key<u32> = Key::session("child", "depth");
-
-/// The tools to which an agent is temporarily restricted. If the value is absent, there is no restriction. A
-/// capability that restricts an agent for a time sets it, so that the restriction also applies to sub-agents.
-pub const NARROWED: Key<NameList> = Key::execution("child", "narrowed");
 
 /// The default maximum depth of sub-agents.
 pub const MAX_DEPTH: u32 = 3;
@@ -165,14 +161,11 @@ impl<'a> ChildAgent<'a> {
     /// Creates a sub-agent of the calling agent, with its driver, tools and guards and the rest of its
     /// budget.
     pub fn of(cx: &ToolCx<'a>, name: impl Into<Arc<str>>) -> Self {
-        let narrowed = cx.state.get(&NARROWED);
-        let may: Filter =
-            Arc::new(move |name| narrowed.as_ref().is_none_or(|it| it.contains(name)));
         Self {
             cx: *cx,
             name: name.into(),
-            tools: cx.agent.tools().filter(|tool| !tool.is_withdrawn() && may(tool.name())),
-            filters: vec![may],
+            tools: cx.agent.tools().filter(|tool| !tool.is_withdrawn()),
+            filters: Vec::new(),
             capabilities: Vec::new(),
             budget: cx.state.budget().remaining(cx.used()),
             max_depth: MAX_DEPTH,

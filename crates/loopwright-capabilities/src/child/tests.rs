@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use loopwright_agent::{Capability, NameList, UseToolSource};
+use loopwright_agent::{Capability, UseToolSource};
 use loopwright_core::{
     AgentLoop, AgentState, Budget, CallableHook, ChatModel, Delta, Edit, Flow, HookStack, InferCx,
     LlmConfig, ModelError, ModelErrorKind, Priority, RunOptions, StopReason, ToolDecision,
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::tasks::UseTaskPlanning;
 
-use super::{ChildAgent, ChildError, ChildOutcome, DEPTH, NARROWED};
+use super::{ChildAgent, ChildError, ChildOutcome, DEPTH};
 
 /// What the child of an agent became, and what its model was asked.
 struct Seen {
@@ -125,17 +125,7 @@ fn a_source_of_a_capability_of_a_child_gives_it_nothing_that_its_parent_lacks() 
 }
 
 #[test]
-fn an_agent_that_is_narrowed_for_a_while_narrows_its_children() {
-    let hook = CallableHook::new("skill").before_execution(|state, _| {
-        state.set(&NARROWED, &["spawn", "read"].into_iter().collect::<NameList>())?;
-        Ok(Flow::Continue)
-    });
-    let narrowed = child_of(|agent| hooked(&agent, vec![(0, hook)]), AgentState::new(), &|it| it);
-    assert_eq!(narrowed.tools(), ["read", "spawn"]);
-}
-
-#[test]
-fn an_agent_that_is_narrowed_has_no_tools_of_capabilities_of_its_children_either() {
+fn the_tools_that_a_child_keeps_are_also_those_of_its_capabilities() {
     fn planning(child: ChildAgent<'_>) -> ChildAgent<'_> {
         let planning: Arc<dyn Capability> = Arc::new(UseTaskPlanning::default());
         child.with_capabilities([planning])
@@ -146,13 +136,6 @@ fn an_agent_that_is_narrowed_has_no_tools_of_capabilities_of_its_children_either
     let kept =
         child_of(|it| it, AgentState::new(), &|it| planning(it).keep_tools(|name| name == "read"));
     assert_eq!(kept.tools(), ["read"]);
-    let hook = CallableHook::new("skill").before_execution(|state, _| {
-        state.set(&NARROWED, &["spawn", "read"].into_iter().collect::<NameList>())?;
-        Ok(Flow::Continue)
-    });
-    let narrowed =
-        child_of(|agent| hooked(&agent, vec![(0, hook)]), AgentState::new(), &|it| planning(it));
-    assert_eq!(narrowed.tools(), ["read", "spawn"]);
 }
 
 fn hooked(agent: &AgentLoop, hooks: Vec<(i16, CallableHook)>) -> AgentLoop {
