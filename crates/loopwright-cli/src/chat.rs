@@ -207,8 +207,8 @@ impl ChatSession<'_> {
 
     /// Runs turns until the user leaves, and returns the exit status.
     async fn listen(&mut self, mut input: Input) -> ExitCode {
-        let mut first = self.first_line();
-        if let Some(ends) = self.begin(&mut input).await {
+        let mut first = self.args.prompt.clone().filter(|it| !it.trim().is_empty());
+        if let Some(ends) = self.begin(&mut first, &mut input).await {
             return ends;
         }
         let mut wants_to_leave = false;
@@ -282,17 +282,10 @@ impl ChatSession<'_> {
         }
     }
 
-    /// Returns the message of the command line.
-    fn first_line(&self) -> Option<String> {
-        let applied = self.conversation.setup.applied.as_ref();
-        // The first message of the definition contains it.
-        let is_sent = applied.is_some_and(|it| it.first_message(None).is_some());
-        self.args.prompt.clone().filter(|it| !is_sent && !it.trim().is_empty())
-    }
-
-    /// Lets the user choose a session if that was asked for. Then opens the dialog about calls that wait since the last run, or sends the initial prompt of the agent's definition. Returns
-    /// an exit status if that was the last turn.
-    async fn begin(&mut self, input: &mut Input) -> Option<ExitCode> {
+    /// Lets the user choose a session if that was asked for. Then opens the dialog about calls that wait since the last run, or sends the
+    /// initial prompt of the agent's definition, with the message of the command line, which it takes. Returns an exit status if that
+    /// was the last turn.
+    async fn begin(&mut self, typed: &mut Option<String>, input: &mut Input) -> Option<ExitCode> {
         if self.args.choose_session
             && let Some(ends) = self.resume("", input).await
         {
@@ -309,7 +302,7 @@ impl ChatSession<'_> {
         }
         let applied = self.conversation.setup.applied.as_ref()?;
         applied.first_message(None)?;
-        let typed = self.args.prompt.clone();
+        let typed = typed.take();
         let first = applied.first_message(typed.clone())?;
         console::tell(&sanitize_terminal(&format!("› {first}")));
         let typed = typed.unwrap_or_default();

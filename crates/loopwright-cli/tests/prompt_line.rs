@@ -46,6 +46,28 @@ fn the_status_line_stands_above_the_prompt_only_and_counts() {
 }
 
 #[test]
+fn a_message_of_the_command_line_is_sent_once_in_the_session_that_was_chosen() {
+    let server = Server::start(["One.", "Two.", "Three."].map(|it| streamed(it, "stop")));
+    let agent = "---\nname: greeter\ndescription: Greets.\ninitialPrompt: Look around first.\n---\nGreet.\n";
+    let world = chatting(&server).file(".claude/agents/greeter.md", agent);
+    let ran = world.run(&["run", "--agent", "greeter"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let line = ["chat", "--agent", "greeter", "And then?", "--resume"];
+    let asked = "number of the session, or Enter to stay here:";
+    let terminal = || Terminal::new(100).typing(asked, "1").typing("Two.", "/quit");
+    done(terminal().run(&world, &line));
+    // The first message of a new session has both.
+    done(Terminal::new(100).typing(asked, "").typing("Three.", "/quit").run(&world, &line));
+    let first = "Look around first.";
+    let told = [(); 3].map(|()| said(&server.request()));
+    let both = format!("{first}\n\nAnd then?");
+    assert_eq!(
+        told,
+        [vec![first.to_owned()], vec![first.to_owned(), "And then?".into()], vec![both]]
+    );
+}
+
+#[test]
 fn a_command_of_the_user_writes_the_status_line() {
     let server = Server::start([]);
     let script = "#!/bin/sh\nread -r line; echo \"in $(echo \"$line\" | grep -o '\"cwd\":\"[^\"]*\"') now\"; echo more\n";
