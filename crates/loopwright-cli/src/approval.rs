@@ -30,7 +30,7 @@ use crate::display::RunDisplay;
 use crate::exit::ExitCode;
 use crate::folders::FoldersError;
 use crate::form;
-use crate::input::{Input, InputEvent};
+use crate::input::{AskedAbout, Input, InputEvent};
 use crate::loops::{FixedLoop, maintenance_runtime};
 use crate::notify;
 use crate::permissions::{RunPermissions, is_confined};
@@ -247,8 +247,11 @@ async fn decide(
         let left = asked.question.deadline.map(|at| at.since(now));
         let store = Arc::clone(&conversation.store);
         let closed = closed(store, id.clone(), request.clone(), version.unwrap_or_default(), left);
-        let is_call = matches!(asked.kind, RequestKind::Approval);
-        let text = match input.answer_until(signals.as_deref_mut(), closed, is_call).await {
+        let about = match asked.kind {
+            RequestKind::Approval => AskedAbout::Call,
+            _ => AskedAbout::Question,
+        };
+        let text = match input.answer_until(signals.as_deref_mut(), closed, about).await {
             InputEvent::TextOrSecret(text) => text,
             InputEvent::Expired => {
                 let has_time = !asked.question.is_expired(self::now());

@@ -57,6 +57,15 @@ const RETRIES: u32 = 3;
 /// How often an open prompt looks whether its time has passed. What is typed is read at once.
 const LOOKS: Duration = Duration::from_millis(500);
 
+/// What a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AskedAbout {
+    /// Whether a call runs.
+    Call,
+    /// Something else.
+    Question,
+}
+
 /// What came in.
 pub(crate) enum InputEvent {
     /// A turn, or a command.
@@ -209,15 +218,15 @@ impl Input {
     }
 
     /// Waits for the answer to a question until a future is ready. At a terminal, the question closes then, and a text
-    /// that was begun is discarded. If the answer `decides` about a call, Shift-Tab answers `/mode next`.
+    /// that was begun is discarded. If it is about a call, Shift-Tab answers `/mode next`.
     pub(crate) async fn answer_until(
         &mut self,
         signals: Option<&mut Signals>,
         closed: impl Future<Output = ()> + Send + 'static,
-        decides: bool,
+        about: AskedAbout,
     ) -> InputEvent {
         if let Self::Terminal(line) = &*self {
-            line.keys.set_deciding(decides);
+            line.keys.set_deciding(about == AskedAbout::Call);
         }
         let closing = match &*self {
             Self::Terminal(line) => {

@@ -46,16 +46,24 @@ pub(crate) fn own_external_tools(config: &Config) -> BTreeSet<String> {
     setting.iter().flat_map(external_tools).collect()
 }
 
-/// Warns about settings that have no effect. Those that `permissions.claude` would change are one warning, and keys without a
-/// meaning are one warning for each file, unless `each_key` is to be told.
-pub(crate) fn tell_warnings(policy: &Policy, each_key: bool) {
+/// How keys of settings without a meaning are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IgnoredKeys {
+    /// One warning for each file.
+    ByFile,
+    /// One warning for each key.
+    Each,
+}
+
+/// Warns about settings that have no effect. Those that `permissions.claude` would change are one warning.
+pub(crate) fn tell_warnings(policy: &Policy, ignored: IgnoredKeys) {
     let mut unset = 0;
     let mut keys: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for warning in policy.warnings() {
         match &warning.message {
             message if message.ends_with(UNTRUSTED) || message.ends_with(UNWANTED) => {}
             message if message.ends_with(UNSET) => unset += 1,
-            _ => match warning.ignored_key().filter(|_| !each_key) {
+            _ => match warning.ignored_key().filter(|_| ignored == IgnoredKeys::ByFile) {
                 Some(key) => keys.entry(&warning.file).or_default().push(format!("`{key}`")),
                 None => console::warn(warning),
             },
@@ -220,7 +228,7 @@ impl RunPermissions {
             let policy = self.policy();
             let PolicyOrigin { config, sources, project, .. } = &**origin;
             tell_untrusted(&policy, config, sources, project, untrusted);
-            tell_warnings(&policy, false);
+            tell_warnings(&policy, IgnoredKeys::ByFile);
             if let Some(warning) = overruled(&policy, config, project) {
                 console::warn(&warning);
             }

@@ -21,7 +21,7 @@ use crate::fingerprint::TooManyFiles;
 use crate::folders::FoldersError;
 use crate::load_config;
 use crate::model;
-use crate::permissions::{self, SettingsFiles, confined};
+use crate::permissions::{self, IgnoredKeys, SettingsFiles, confined};
 use crate::project_settings::ProjectSettings;
 use crate::render::sanitize_terminal;
 use crate::report::SCHEMA_VERSION;
@@ -98,26 +98,26 @@ fn of(
 ) -> Result<(Config, Policy), PolicyError> {
     let (sources, config) = load(cli, &args.workdir, typed)?;
     let (policy, project) = permissions::policy(&config, &sources)?;
-    tell(&policy, &config, &sources, &project, false);
+    tell(&policy, &config, &sources, &project, IgnoredKeys::ByFile);
     Ok((config, policy))
 }
 
-/// Warns about settings that have no effect, and about each key of them if that is wanted.
+/// Warns about settings that have no effect.
 fn tell(
     policy: &Policy,
     config: &Config,
     sources: &ConfigSources,
     project: &ProjectSettings,
-    each_key: bool,
+    ignored: IgnoredKeys,
 ) {
     permissions::tell_untrusted(policy, config, sources, project, (REVIEW, false));
-    permissions::tell_warnings(policy, each_key);
+    permissions::tell_warnings(policy, ignored);
 }
 
 fn show(cli: &Cli, args: &PolicyArgs, typed: &ShowArgs) -> Result<ExitCode, PolicyError> {
     let (sources, config) = load(cli, &args.workdir, Some(&typed.permissions))?;
     let (policy, project) = permissions::policy(&config, &sources)?;
-    tell(&policy, &config, &sources, &project, false);
+    tell(&policy, &config, &sources, &project, IgnoredKeys::ByFile);
     let files = SettingsFiles { project: &project, for_all_projects: &shared_settings(&sources) };
     let (hooks, warnings) = permissions::hooks(&config, &sources, files);
     for warning in &warnings {
@@ -163,7 +163,7 @@ fn explain(cli: &Cli, args: &PolicyArgs, typed: &ExplainArgs) -> Result<ExitCode
 fn lint(cli: &Cli, args: &PolicyArgs, typed: &LintArgs) -> Result<ExitCode, PolicyError> {
     let (sources, config) = load(cli, &args.workdir, None)?;
     let (policy, project) = permissions::policy(&config, &sources)?;
-    tell(&policy, &config, &sources, &project, true);
+    tell(&policy, &config, &sources, &project, IgnoredKeys::Each);
     // Without providers, the definitions cannot be read, and nothing is known about names.
     let providers = model::providers(&config, &sources).ok();
     let defined = providers.map(|it| Defined::find(&config, &sources, &it));

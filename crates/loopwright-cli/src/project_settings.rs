@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use loopwright_capabilities::front_matter::is_foreign;
+use loopwright_capabilities::skills::SkillLibrary;
 use loopwright_permissions::SourceKind;
 use loopwright_templates::{DefinitionLoader, DefinitionPaths};
 
@@ -35,6 +36,8 @@ pub(crate) struct ProjectSettings {
     folder: Folder,
     /// The fingerprint, once it is needed.
     fingerprint: OnceLock<Result<String, TooManyFiles>>,
+    /// The skills of the project and the user, once they are needed.
+    skills: OnceLock<SkillLibrary>,
 }
 
 impl ProjectSettings {
@@ -60,7 +63,7 @@ impl ProjectSettings {
             files.extend(skills_that_run(&root));
         }
         let folder = folders::folder(sources, &root)?;
-        Ok(Self { root, files, folder, fingerprint: OnceLock::new() })
+        Ok(Self { root, files, folder, fingerprint: OnceLock::new(), skills: OnceLock::new() })
     }
 
     /// Returns the fingerprint of the settings and of the files that they run, as they are when this is first called.
@@ -92,6 +95,11 @@ impl ProjectSettings {
             Ok(_) => CHANGED.to_owned(),
             Err(error) => error.to_string(),
         }
+    }
+
+    /// Returns the skills of the project and the user, as `find` finds them for the root when this is first called.
+    pub(crate) fn skills(&self, find: impl FnOnce(&Path) -> SkillLibrary) -> &SkillLibrary {
+        self.skills.get_or_init(|| find(&self.root))
     }
 
     /// Returns what the user has decided about the project.

@@ -66,8 +66,8 @@ impl Untrusted {
         let servers = ConfiguredServers::find(config, sources, project).servers;
         found.servers = servers.iter().filter(|it| !it.is_trusted).count();
         if sources.discovery != Discovery::Nothing {
-            let library = skills(&project.root, sources, Places::All);
-            let hooks = SkillHooks::of(&library).into_iter().filter(|it| it.is_of_project);
+            let library = project.skills(|root| skills(root, sources, Places::All));
+            let hooks = SkillHooks::of(library).into_iter().filter(|it| it.is_of_project);
             found.hooks += hooks.map(|it| it.hooks.len()).sum::<usize>();
             for skill in library.list(SkillAudience::Models) {
                 if library.scope(skill.name()) != Some(SkillScope::Project) {

@@ -474,7 +474,7 @@ mod tests {
             "`both`: type",
             "`broken`: invalid value",
             "`old`: type `sse`",
-            "write `sandbox`",
+            "did you mean `sandbox`?",
         ]) {
             let expected = if expected.starts_with("`both`") {
                 "write either `command` or `url`"

@@ -33,7 +33,7 @@ impl SkillHooks {
         if sources.discovery == Discovery::Nothing {
             return Vec::new();
         }
-        let mut found = Self::of(&skills(&project.root, sources, Places::All));
+        let mut found = Self::of(project.skills(|root| skills(root, sources, Places::All)));
         found.retain(|it| it.is_of_project);
         found
     }

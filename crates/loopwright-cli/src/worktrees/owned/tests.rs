@@ -50,7 +50,7 @@ fn a_folder_that_names_a_repository_elsewhere_has_no_worktrees() {
         let error = refused(&project, &private);
         assert!(matches!(error, WorktreeError::Elsewhere { .. }), "{error}");
         let told = error.to_string();
-        assert!(told.contains(&format!("{}/.git leads to", project.display())), "{told}");
+        assert!(told.contains(&format!("{}/.git points to", project.display())), "{told}");
         assert!(told.contains("`git worktree add`"), "{told}");
     }
 }
