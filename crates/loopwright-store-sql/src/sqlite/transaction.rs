@@ -14,7 +14,7 @@ use sqlx::{
     pool::{Pool, PoolConnection},
     sqlite::{SqliteArguments, SqliteRow},
 };
-use tokio::sync::oneshot::Receiver;
+use tokio::{runtime::Handle, sync::oneshot::Receiver};
 
 use super::{
     holder,
@@ -165,24 +165,34 @@ impl SqliteTransaction {
         self.turn.as_ref().is_some_and(Turn::is_awaited)
     }
 
-    /// Ends a part, and the transaction if no other writer waits. An error of the part leaves it to be rolled back.
+    /// Ends a part, and the transaction if no other writer waits. A part that fails is rolled back, and its error returned after
+    /// the commit of the others.
     async fn end_part(mut self) -> Result<(), SqlError> {
         let is_awaited = self.is_awaited();
+        let ended = self.end_statements(is_awaited).await;
+        let is_left = if ended.is_ok() { is_awaited } else { self.is_shared() };
+        let Some(turn) = self.turn.take_if(|_| is_left || ended.is_ok()) else { return ended };
+        if is_left {
+            let committed = turn.leave(self.connection.take(), ended.is_err());
+            self.outcome(committed).await?;
+        } else {
+            turn.finish(self.connection.take()).await;
+        }
+        ended
+    }
+
+    /// Runs what waits, and commits unless another writer continues the transaction.
+    async fn end_statements(&mut self, is_awaited: bool) -> Result<(), SqlError> {
         if !is_awaited {
-            self.command("COMMIT").await?;
-        } else if !self.is_empty() {
-            if self.is_shared() {
-                self.run_later(END_PART, &[]).await?;
-            }
-            self.command(NEXT_PART).await?;
+            return self.command("COMMIT").await;
         }
-        let Some(turn) = self.turn.take() else { return Ok(()) };
-        if is_awaited {
-            let committed = turn.leave(self.connection.take(), false);
-            return self.outcome(committed).await;
+        if self.is_empty() {
+            return Ok(());
         }
-        turn.finish(self.connection.take()).await;
-        Ok(())
+        if self.is_shared() {
+            self.run_later(END_PART, &[]).await?;
+        }
+        self.command(NEXT_PART).await
     }
 
     /// Waits for the commit of all parts.
@@ -276,8 +286,8 @@ impl Drop for SqliteTransaction {
                 let is_torn = self.has_begun || connection.is_none();
                 drop(turn.leave(connection, is_torn));
             }
-            // A transaction that has not begun leaves nothing behind.
-            _ if self.has_begun || !self.is_transaction => {
+            // A transaction that has not begun leaves nothing behind. A connection returns to its pool in a task.
+            _ if self.has_begun || !self.is_transaction || Handle::try_current().is_err() => {
                 drop(connection.map(PoolConnection::detach));
             }
             _ => {}

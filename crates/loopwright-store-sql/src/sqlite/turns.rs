@@ -8,7 +8,8 @@
 //! - A part that fails, or whose caller stops waiting in the middle, is rolled back to the savepoint. The others stay.
 //! - All writers of a group have their answers after the commit. So what a caller is told is on the disk, and an error does not
 //!   depend on a part that is lost either.
-//! - If the whole transaction is lost, as on a severe error of the disk, all writers of the group have the error.
+//! - If the whole transaction is lost, as on a severe error of the disk, or because the runtime of the task ends, all writers of
+//!   the group have the error.
 
 use std::{
     mem,
@@ -18,9 +19,10 @@ use std::{
     },
 };
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, future::BoxFuture};
 use sqlx::{Error, Executor as _, Sqlite as Driver, pool::PoolConnection};
 use tokio::{
+    runtime::Handle,
     sync::{
         Mutex, OwnedMutexGuard,
         oneshot::{self, Receiver, Sender},
@@ -166,16 +168,55 @@ impl Turn {
         let Self { mut group, turns } = self;
         let exists = Arc::new(());
         group.committer = Arc::downgrade(&exists);
-        let mut turn = Box::pin(Arc::clone(&turns.group).lock_owned());
+        let mut turn = Arc::clone(&turns.group).lock_owned().boxed();
         // This takes the place in the queue, because the turn is not over.
         let _waits = turn.as_mut().now_or_never();
         drop(group);
-        tokio::spawn(async move {
-            let mut group = turn.await;
-            let connection = group.commit(&turns.place).await;
-            turns.end(connection).await;
-            drop(exists);
+        let committer = Committer { turns, turn: Some(turn), group: None, exists };
+        // Without a runtime, no other task can commit.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(committer.run());
+        }
+    }
+}
+
+/// Commits for a group. If it is dropped before that, because its runtime ends, and no writer continues the transaction, the
+/// transaction is rolled back.
+struct Committer {
+    turns: Turns,
+    /// Its place in the queue, until it has its turn.
+    turn: Option<BoxFuture<'static, OwnedMutexGuard<Group>>>,
+    /// The group, from its turn to the end of the commit.
+    group: Option<OwnedMutexGuard<Group>>,
+    exists: Arc<()>,
+}
+
+impl Committer {
+    async fn run(mut self) {
+        if let Some(turn) = &mut self.turn {
+            self.group = Some(turn.await);
+        }
+        self.turn = None;
+        if let Some(group) = &mut self.group {
+            let connection = group.commit(&self.turns.place).await;
+            self.group = None;
+            self.turns.end(connection).await;
+        }
+    }
+}
+
+impl Drop for Committer {
+    fn drop(&mut self) {
+        // Another writer that has the turn, or has it next, sees that there is no committer.
+        self.exists = Arc::default();
+        let is_queued = self.turn.take().is_some();
+        let group = self.group.take();
+        let group = group.or_else(|| {
+            is_queued.then(|| Arc::clone(&self.turns.group).try_lock_owned().ok()).flatten()
         });
+        if let Some(mut group) = group {
+            drop(group.tell(&Err(failed(&self.turns.place, Error::WorkerCrashed))));
+        }
     }
 }
 

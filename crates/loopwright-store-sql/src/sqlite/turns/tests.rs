@@ -4,14 +4,16 @@ use futures::{
     FutureExt as _,
     future::{BoxFuture, join_all},
 };
+use sqlx::Error;
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
 use crate::{
     SqliteStore,
     database::{Access, Database as _, Transaction},
     error::SqlError,
     row::values,
-    sqlite::file,
+    sqlite::{file, transaction::failed},
 };
 
 /// The size of the header of the write-ahead log, and of each of its frames.
@@ -202,4 +204,84 @@ async fn all_writers_of_a_transaction_that_is_lost_are_told_and_the_next_one_wri
     let results = told([first.await.unwrap(), second, third]);
     assert_eq!(results, [Err(severe.clone()), Err(severe), Ok(())]);
     assert_eq!(seen(&store).await, ["c"]);
+}
+
+#[tokio::test]
+async fn a_part_whose_last_statement_fails_has_its_error_after_the_commit_of_the_others() {
+    let (_folder, store) = opened().await;
+    let mut first = begun(&store).await;
+    add(&mut *first, "a").await.unwrap();
+    let second = polled(store.database.begin(Access::Write).boxed());
+    let third = polled(store.database.begin(Access::Write).boxed());
+    let first = tokio::spawn(first.commit());
+    let mut second = second.await.unwrap();
+    // The statement runs at the end of the part, and fails.
+    second.run_later(ADD, values!["a"]).await.unwrap();
+    let second = tokio::spawn(second.commit());
+    let mut third = third.await.unwrap();
+    third.run("ROLLBACK", &[]).await.unwrap();
+    let severe = third.run("SELECT none", &[]).await.unwrap_err().to_string();
+    let third = third.rollback().await;
+    let results = told([first.await.unwrap(), second.await.unwrap(), third]);
+    assert_eq!(results, [Err(severe.clone()), Err(severe.clone()), Err(severe)]);
+}
+
+#[tokio::test]
+async fn a_last_part_that_fails_at_its_commit_leaves_nothing_and_the_others_stay() {
+    let (_folder, store) = opened().await;
+    let mut first = begun(&store).await;
+    add(&mut *first, "a").await.unwrap();
+    let second = polled(store.database.begin(Access::Write).boxed());
+    let first = tokio::spawn(first.commit());
+    let mut second = second.await.unwrap();
+    second.run_later(ADD, values!["a"]).await.unwrap();
+    let failed = second.commit().await.unwrap_err().to_string();
+    assert!(failed.contains("UNIQUE constraint failed: schedules.name"), "{failed}");
+    first.await.unwrap().unwrap();
+    assert_eq!(seen(&store).await, ["a"]);
+}
+
+/// Returns a runtime that works only while something waits for its result.
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Returns a store, and a writer that continues the transaction of another one. The task that commits waits in this runtime.
+fn continued(runtime: &Runtime) -> (TempDir, SqliteStore, Box<dyn Transaction>) {
+    runtime.block_on(async {
+        let (folder, store) = opened().await;
+        let mut first = begun(&store).await;
+        add(&mut *first, "a").await.unwrap();
+        let second = polled(store.database.begin(Access::Write).boxed());
+        drop(tokio::spawn(first.commit()));
+        let second = second.await.unwrap();
+        (folder, store, second)
+    })
+}
+
+#[test]
+fn a_writer_that_is_dropped_after_its_runtime_loses_the_transaction_and_the_next_one_writes() {
+    let (ended, next) = (runtime(), runtime());
+    let (_folder, store, second) = continued(&ended);
+    drop(ended);
+    drop(second);
+    next.block_on(async {
+        added(&store, &["b"]).await.unwrap();
+        assert_eq!(seen(&store).await, ["b"]);
+    });
+}
+
+#[test]
+fn a_writer_that_waits_for_a_commit_is_told_that_the_runtime_of_the_commit_has_ended() {
+    let (ended, next) = (runtime(), runtime());
+    let (_folder, store, second) = continued(&ended);
+    let second = next.block_on(async { polled(second.rollback()) });
+    // It was the turn of the task that commits.
+    drop(ended);
+    let lost = failed(&store.database.place, Error::WorkerCrashed).to_string();
+    assert_eq!(told([next.block_on(second)]), [Err(lost)]);
+    next.block_on(async {
+        added(&store, &["b"]).await.unwrap();
+        assert_eq!(seen(&store).await, ["b"]);
+    });
 }
