@@ -433,7 +433,8 @@ impl RemoteModel {
         (clock, job): (&dyn Clock, &JobSlot),
     ) -> Result<InferenceResponse, ModelError> {
         let place = (url.clone(), headers.clone());
-        let sent = self.http.post(url, headers, body).await;
+        // Boxed, so that its memory is free while the answer is read.
+        let sent = Box::pin(self.http.post(url, headers, body)).await;
         let answer = sent.map_err(|error| error.into_model_error(&self.context))?;
         self.receive(answer, place, decoder, deltas, (clock, job)).await
     }

@@ -34,15 +34,9 @@ impl Stream {
         max: usize,
     ) -> Poll<io::Result<usize>> {
         if let Self::Tcp(tcp) = self {
-            loop {
-                ready!(tcp.poll_read_ready(cx))?;
-                buffer.reserve(max);
-                match tcp.try_read_buf(buffer) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => release(buffer),
-                    read => return Poll::Ready(read),
-                }
-            }
+            ready!(tcp.poll_read_ready(cx))?;
         }
+        // After less than it has room for, it waits without asking the system again.
         buffer.reserve(max);
         let read = poll_read_buf(Pin::new(self), cx, buffer);
         if read.is_pending() {

@@ -62,7 +62,8 @@ impl RemoteModel {
             job.set(Some(url.clone()));
             clock.sleep(wait).await;
             wait = (wait * 2).min(MAX_WAIT);
-            let polled = match self.poll(&url, &headers, clock).await {
+            // Boxed, like reading its answer, because few providers work on jobs, and every call has room for it.
+            let polled = match Box::pin(self.poll(&url, &headers, clock)).await {
                 Ok(polled) => polled,
                 Err(error) => {
                     // Another job would be paid for as well.
@@ -70,7 +71,7 @@ impl RemoteModel {
                     return Err(error);
                 }
             };
-            let read = self.read(polled, &decoder, deltas, clock).await;
+            let read = Box::pin(self.read(polled, &decoder, deltas, clock)).await;
             if !matches!(read, Ok(Concluded::Job(_))) {
                 job.set(None);
             }
