@@ -11,7 +11,7 @@ use loopwright_core::{
     messages::{Message, Part},
 };
 use loopwright_sessions::{SessionId, SessionStore};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Setup;
@@ -54,19 +54,21 @@ const POLLS: u32 = 4;
 
 /// Makes what runs a command on this thread.
 pub(crate) fn runtime() -> io::Result<Runtime> {
-    runtime_polling(POLLS)
-}
-
-fn runtime_polling(polls: u32) -> io::Result<Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().event_interval(polls).build()
+    Builder::new_current_thread().enable_all().event_interval(POLLS).build()
 }
 
 /// The same for a server, which has many connections: they are looked at together, because each look is a system call.
 const POLLS_OF_SERVER: u32 = 16;
 
-/// Runs a server to its end on this thread.
+/// Runs a server to its end: `work` on this thread, and the tasks that it starts on another one. So clients do not wait for the
+/// runs of a thousand sessions, nor these for clients.
 pub(crate) fn with_server_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
-    with(runtime_polling(POLLS_OF_SERVER), work)
+    with(server_runtime(), work)
+}
+
+fn server_runtime() -> io::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(1).enable_all().event_interval(POLLS_OF_SERVER).build()
 }
 
 /// Runs a future to its end on this thread. What it leaves behind is not waited for.
@@ -287,5 +289,16 @@ mod tests {
             polls.load(Ordering::Relaxed)
         });
         assert!(polls <= 3 * POLLS, "{polls} polls");
+    }
+
+    #[test]
+    fn tasks_of_a_server_run_while_its_work_occupies_the_thread() {
+        let (ran, seen) = std::sync::mpsc::channel();
+        let seen = server_runtime().unwrap().block_on(async {
+            tokio::spawn(async move { ran.send(thread::current().id()) });
+            // Blocks the thread of the work.
+            seen.recv_timeout(Duration::from_mins(1))
+        });
+        assert!(seen.is_ok_and(|it| it != thread::current().id()));
     }
 }
