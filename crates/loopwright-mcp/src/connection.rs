@@ -17,6 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::changes::{ChangeSubscription, Changes};
 use crate::config::{McpServer, ProtocolChoice, ServerSampling, ServerTransport};
+use crate::discovery::UsableDiscovery;
 use crate::error::McpError;
 use crate::handler::Handler;
 use crate::http::{self, EndingClient, EndpointClient, HttpFailure};
@@ -325,6 +326,7 @@ async fn serve<T: Transport<RoleClient> + 'static>(
     transport: T,
     lifecycle: ClientLifecycleMode,
 ) -> Result<RunningService<RoleClient, Handler>, ClientInitializeError> {
+    let transport = UsableDiscovery::new(transport);
     let transport = InOrder::new(transport, handler.listeners.clone(), log.clone(), end.clone());
     handler.clone().serve_with_lifecycle(transport, lifecycle).await
 }

@@ -12,6 +12,7 @@ mod config;
 mod connection;
 mod content;
 mod credentials;
+mod discovery;
 mod elicitation;
 mod entry;
 mod error;

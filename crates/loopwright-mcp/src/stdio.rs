@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::discovery::discovery;
 use crate::log::ServerLog;
 use crate::repair::repaired;
 
@@ -140,17 +141,6 @@ struct Outgoing {
     discovery: Option<RequestId>,
     /// Whether it starts the handshake of earlier revisions.
     is_handshake: bool,
-}
-
-fn discovery(message: &ClientJsonRpcMessage) -> Option<RequestId> {
-    match message {
-        ClientJsonRpcMessage::Request(request)
-            if matches!(request.request, ClientRequest::DiscoverRequest(_)) =>
-        {
-            Some(request.id.clone())
-        }
-        _ => None,
-    }
 }
 
 fn is_handshake(message: &ClientJsonRpcMessage) -> bool {

@@ -147,6 +147,9 @@ async fn odd_lists_of_tools_are_bounded_and_bad_tools_left_out() {
     for (mode, count, note) in [
         ("greeting", 3, ""),
         ("exit_at_discover", 3, ""),
+        ("empty_at_discover", 3, ""),
+        ("text_at_discover", 3, ""),
+        ("other_at_discover", 3, ""),
         ("binary_noise", 3, ""),
         ("stderr_flood", 3, ""),
         ("silent_at_discover", 3, ""),

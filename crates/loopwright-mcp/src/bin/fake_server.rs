@@ -133,6 +133,9 @@ impl Server {
                     "cacheScope": "private",
                 }),
             ),
+            "empty_at_discover" => answer(id, &json!({})),
+            "text_at_discover" => answer(id, &json!("hello")),
+            "other_at_discover" => answer(id, &json!({ "tools": [] })),
             "silent_at_discover" => {}
             "hang_at_discover" => hang(),
             _ => error(id, -32601, "unknown method"),
