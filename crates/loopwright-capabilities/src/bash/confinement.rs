@@ -29,6 +29,11 @@ pub(super) fn describe(policy: &SandboxPolicy) -> String {
     format!("{sandbox}: it can write only {}, and {network}.", places(policy))
 }
 
+/// Returns `true` if each command has a loopback interface of its own, on which it reaches only servers that it starts itself.
+pub(super) fn has_own_loopback(policy: &SandboxPolicy) -> bool {
+    policy.backend != BackendChoice::Only(Backend::Host) && policy.network != Network::Host
+}
+
 /// Names a host as the model writes it: without the address that the user may have given it.
 fn named_host(domain: &AllowedDomain) -> String {
     let text = domain.to_string();

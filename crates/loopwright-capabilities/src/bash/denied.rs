@@ -42,8 +42,8 @@ pub(super) fn notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
     notes.extend(missing_libraries(output, policy));
     for bytes in [&output.stderr.head, &output.stderr.tail, &output.stdout.head] {
         for line in String::from_utf8_lossy(bytes).lines() {
-            let Some((said, path)) = complaint(line) else { continue };
-            if let Some(note) = reason(said, &path, policy)
+            let named = complaint(line).and_then(|(said, path)| reason(said, &path, policy));
+            if let Some(note) = named.or_else(|| hidden_in_folder(line, policy))
                 && !notes.contains(&note)
                 && notes.len() < MAX
             {
@@ -104,6 +104,21 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|it: char| it.is_whitespace() || "'\"`‘’()".contains(it))
 }
 
+/// Reads a line of the form `PROGRAM: PATH: Permission denied` whose path is relative, and hidden in the folder.
+fn hidden_in_folder(line: &str, policy: &SandboxPolicy) -> Option<String> {
+    const DENIED: &str = ": permission denied";
+    let end = line.len().checked_sub(DENIED.len())?;
+    let (before, told) = line.split_at_checked(end)?;
+    if !told.eq_ignore_ascii_case(DENIED) {
+        return None;
+    }
+    let path = Path::new(before.rsplit(": ").next()?);
+    let path = path.strip_prefix(".").unwrap_or(path);
+    let is_plain = path.components().all(|it| matches!(it, Component::Normal(_)));
+    let is_hidden = || policy.withheld(&policy.workdir.join(path)) == Some(Withheld::Hidden);
+    (is_plain && is_hidden()).then(|| format!("`{}` is hidden in the sandbox", path.display()))
+}
+
 /// Says what keeps a command from a path. `None` means that it may be something else.
 fn reason(said: Said, path: &Path, policy: &SandboxPolicy) -> Option<String> {
     let is_in = |folder: &PathBuf| path.starts_with(folder);
@@ -158,6 +173,14 @@ mod tests {
             &["`~/.ssh/id` is not visible in the sandbox"],
         );
         check("cat: /srv/web/keys/a: Permission denied", &["`keys/a` is hidden in the sandbox"]);
+        for relative in [
+            "cat: keys/a: Permission denied",
+            "/bin/bash: line 1: ./keys/a: Permission denied",
+            "cat: keys: Permission denied",
+        ] {
+            let path = if relative.contains("/a:") { "keys/a" } else { "keys" };
+            check(relative, &[&format!("`{path}` is hidden in the sandbox")]);
+        }
         check(
             "touch: cannot touch '/usr/a': Read-only file system",
             &["`/usr/a` is read-only in the sandbox"],
@@ -178,6 +201,9 @@ mod tests {
         check("cat: /etc/a: No such file or directory", &[]);
         check("cat: /tmp/a: No such file or directory", &[]);
         check("cat: a: No such file or directory", &[]);
+        check("cat: a: Permission denied", &[]);
+        check("cat: keys/a: No such file or directory", &[]);
+        check("cat: ../keys/a: Permission denied", &[]);
         check("ls: /home/me: Permission denied", &[]);
         check("cp: cannot copy '/a/b' to '/c/d': No such file or directory", &[]);
         check("cat: /srv/web/../../root/a: No such file or directory", &[]);

@@ -9,6 +9,7 @@ use loopwright_sandbox::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::bash::confinement::has_own_loopback;
 use crate::bash::{BashArgs, BashError};
 
 /// Hosts that a command reached by name, or that were denied.
@@ -47,6 +48,22 @@ const NOT_FOUND: [&str; 6] = [
     "EAI_AGAIN",
     "ENOTFOUND",
 ];
+
+/// What programs say of a port on which no server listens.
+const REFUSED: [&str; 4] = [
+    "Connection refused",
+    "Couldn't connect to server",
+    "Could not connect to server",
+    "ECONNREFUSED",
+];
+
+/// Names of this machine.
+const THIS_MACHINE: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
+
+const NO_NETWORK: &str = "the sandbox has no network";
+
+const OWN_LOOPBACK: &str = "each command has a loopback interface of its own: it reaches servers that it starts itself, but none \
+    of other commands or of this machine";
 
 impl Needs {
     /// Adds what a command asks for to what it may do anyway. The call has been decided about.
@@ -157,18 +174,23 @@ pub(super) fn notes(output: &Output, policy: &SandboxPolicy, needs: &Needs) -> V
         _ => None,
     });
     let mut notes: Vec<String> = refused.take(MAX_NOTES).collect();
-    let is_asking = *needs != Needs::Refused && policy.network.is_closed();
-    if is_asking && !output.outcome.is_success() {
-        let streams = [&output.stderr.head, &output.stderr.tail, &output.stdout.tail];
-        let said =
-            |text: &&str| streams.iter().any(|bytes| String::from_utf8_lossy(bytes).contains(text));
-        if NOT_FOUND.iter().any(said) {
-            notes.push(
-                "the sandbox has no network; if the command needs hosts, call bash again and name them in \
-                 `network`"
-                    .to_owned(),
-            );
-        }
+    if output.outcome.is_success() {
+        return notes;
+    }
+    let streams = [&output.stderr.head, &output.stderr.tail, &output.stdout.tail];
+    let streams = streams.map(|bytes| String::from_utf8_lossy(bytes));
+    let said = |texts: &[&str]| streams.iter().any(|it| texts.iter().any(|text| it.contains(text)));
+    if policy.network.is_closed() && said(&NOT_FOUND) {
+        let note = match needs {
+            Needs::Refused => NO_NETWORK.to_owned(),
+            Needs::Decided { .. } => format!(
+                "{NO_NETWORK}; if the command needs hosts, call bash again and name them in `network`"
+            ),
+        };
+        notes.push(note);
+    }
+    if has_own_loopback(policy) && said(&REFUSED) && said(&THIS_MACHINE) {
+        notes.push(OWN_LOOPBACK.to_owned());
     }
     notes
 }

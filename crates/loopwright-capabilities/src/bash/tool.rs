@@ -185,6 +185,11 @@ impl Bash {
         format!("{}{needs}", confinement::describe(&self.policy))
     }
 
+    /// Returns `true` if each command has a loopback interface of its own.
+    pub(super) fn has_own_loopback(&self) -> bool {
+        confinement::has_own_loopback(&self.policy)
+    }
+
     /// Lets commands request hosts and paths beyond the sandbox, which are then granted. Use it
     /// only with a capability that decides on each call before it runs, such as
     /// [`UsePermissions`](crate::permissions::UsePermissions); otherwise the model alone decides

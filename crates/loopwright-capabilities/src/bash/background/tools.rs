@@ -21,6 +21,9 @@ const MAX_SECONDS: i64 = 60;
 const START: &str = "Starts a command in the background, such as a server, and returns its \
     number for `bash_read` and `bash_stop`.";
 
+/// Who reaches a server, if each command has a network of its own.
+const PORTS: &str = " Other commands cannot connect to its ports.";
+
 /// How long a command runs that ends with its run.
 const OF_RUN: &str = "The command is stopped when your run ends.";
 
@@ -72,7 +75,8 @@ pub(in crate::bash) fn tools(bash: &Bash) -> (BashStart, BashRead, BashStop) {
         Some(lasting) => (lasting.shells.clone(), LASTING),
         None => (Shells::listed_in(bash.tasks.clone()), OF_RUN),
     };
-    let description = format!("{START} {ends} {}", bash.sandbox_described());
+    let ports = if bash.has_own_loopback() { PORTS } else { "" };
+    let description = format!("{START} {ends} {}{ports}", bash.sandbox_described());
     (
         BashStart { bash: bash.clone(), shells: shells.clone(), description },
         BashRead { shells: shells.clone() },

@@ -92,3 +92,33 @@ fn refused_hosts_and_a_missing_network_are_told() {
     let refused = Output { network: vec![access], ..Output::exited(0, "", "") };
     assert_eq!(notes(&refused, &policy, &decided()), ["network: `a.example` is not granted"]);
 }
+
+/// The notes on a command that failed under a policy without network.
+fn notes_on(stderr: &str, needs: &Needs, network: Network) -> Vec<String> {
+    let policy = SandboxPolicy::in_dir("/srv").with_network(network);
+    notes(&Output::exited(1, "", stderr.to_owned()), &policy, needs)
+}
+
+#[test]
+fn a_command_that_cannot_request_hosts_is_told_that_there_is_no_network() {
+    let stderr = "curl: (6) Could not resolve host: example.com";
+    let told = notes_on(stderr, &Needs::Refused, Network::Loopback);
+    assert_eq!(told, ["the sandbox has no network"]);
+    assert_eq!(notes_on(stderr, &Needs::Refused, Network::Host), Vec::<String>::new());
+}
+
+#[test]
+fn a_refused_connection_to_this_machine_names_the_loopback_of_the_command() {
+    let note = "each command has a loopback interface of its own: it reaches servers that it starts itself, but none of other \
+        commands or of this machine";
+    for stderr in [
+        "curl: (7) Failed to connect to 127.0.0.1 port 8123 after 0 ms: Couldn't connect to server",
+        "bash: connect: Connection refused\nbash: line 1: /dev/tcp/localhost/8123: Connection refused",
+        "Error: connect ECONNREFUSED ::1:8123",
+    ] {
+        assert_eq!(notes_on(stderr, &decided(), Network::Loopback), [note], "{stderr}");
+        assert_eq!(notes_on(stderr, &decided(), Network::Host), Vec::<String>::new());
+    }
+    let other = "connect to host example.com port 443: Connection refused";
+    assert_eq!(notes_on(other, &decided(), Network::Loopback), Vec::<String>::new());
+}
