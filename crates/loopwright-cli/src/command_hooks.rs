@@ -1,5 +1,6 @@
 //! Commands of the user that run at events of an agent, as in Claude Code.
 
+mod arguments;
 mod hook;
 mod of_agents;
 mod of_skills;

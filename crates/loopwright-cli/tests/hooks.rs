@@ -73,6 +73,22 @@ fn an_agent_cannot_change_a_script_that_a_hook_runs() {
 }
 
 #[test]
+fn a_hook_compares_the_file_of_a_call_with_the_project() {
+    let guard =
+        "grep -qF \"\\\"file_path\\\":\\\"$CLAUDE_PROJECT_DIR/a.txt\\\"\" && exit 2; exit 0";
+    let world = with("PreToolUse", "Write|Edit", guard);
+    let write = |path| {
+        let arguments = json!({ "path": path, "content": "new\n", "overwrite": true });
+        streamed_tool("", "write_file", &arguments)
+    };
+    let replies = vec![write("./a.txt"), write("b.txt"), streamed("Done.", "stop")];
+    let (done, _) = run(&world, replies, &[]);
+    let text = |name: &str| std::fs::read_to_string(world.path(name)).unwrap();
+    let found = (text("project/a.txt"), text("project/b.txt"));
+    assert_eq!(found, ("one\ntwo\n".to_owned(), "new\n".to_owned()), "{}", done.stderr);
+}
+
+#[test]
 fn a_hook_that_allows_does_not_override_rules() {
     let world = with("PreToolUse", "Bash", &answer(&json!({ "permissionDecision": "allow" })));
     run(&world, removing(), &["--deny", "Bash(rm *)"]);

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use loopwright_capabilities::compaction::{CompactionGate, CompactionTrigger};
 
+use super::arguments::{changed, tool_input};
 use super::output::{HookDecision, Said};
 use super::{Action, CommandHooks, HookEvent, OnFailure, Places};
 use crate::commands::Commands;
@@ -324,32 +325,6 @@ fn agent(state: &AgentState) -> String {
     state.id().map(ToString::to_string).unwrap_or_default()
 }
 
-/// Returns the arguments of a call as hooks for other programs expect them.
-fn tool_input(arguments: &Value) -> Value {
-    let mut input = arguments.clone();
-    if let Some(fields) = input.as_object_mut()
-        && let Some(path) = fields.get("path").cloned()
-    {
-        fields.entry("file_path").or_insert(path);
-    }
-    input
-}
-
-/// Returns the arguments that a hook has changed as the tool expects them.
-fn changed(input: Value, arguments: &Value) -> Value {
-    let mut input = input;
-    if let Some(fields) = input.as_object_mut()
-        && arguments.get("file_path").is_none()
-        && let Some(path) = fields.remove("file_path")
-    {
-        let is_changed = arguments.get("path") != Some(&path);
-        if is_changed || !fields.contains_key("path") {
-            fields.insert("path".to_owned(), path);
-        }
-    }
-    input
-}
-
 /// Returns a key of a call that is unique across sessions.
 fn key(call: &ToolCall, state: &AgentState) -> String {
     let id = call.id.as_deref().unwrap_or(&call.name);
@@ -420,7 +395,8 @@ impl Hook for Runner {
         let arguments = call.parse_arguments().unwrap_or(Value::Null);
         let names = [foreign_name(&call.name), &*call.name];
         let input = json!({
-            "tool_name": names[0], "tool_input": tool_input(&arguments), "tool_use_id": call.id,
+            "tool_name": names[0], "tool_use_id": call.id,
+            "tool_input": tool_input(call, &arguments, &self.0.policy.workdir),
         });
         let places = self.0.places();
         let concerns = |hook: &super::CommandHook| hook.concerns(&call.name, &arguments, places);
@@ -443,7 +419,7 @@ impl Hook for Runner {
             Some(HookDecision::Allow) | None => {}
         }
         if let Some(input) = said.input {
-            let wanted = changed(input, &arguments);
+            let wanted = changed(input, call, &arguments, &self.0.policy.workdir);
             if wanted != arguments && self.memory().rewritten.insert(key) {
                 return Ok(ToolDecision::Rewrite(Arguments::new(wanted.to_string())));
             }
@@ -468,7 +444,8 @@ impl Hook for Runner {
         let names = [foreign_name(&call.name), &*call.name];
         let response = output.to_text();
         let input = json!({
-            "tool_name": names[0], "tool_input": tool_input(&arguments), "tool_use_id": call.id,
+            "tool_name": names[0], "tool_use_id": call.id,
+            "tool_input": tool_input(call, &arguments, &self.0.policy.workdir),
             "tool_response": { "text": response, "value": output.value },
         });
         let places = self.0.places();
