@@ -113,8 +113,8 @@ impl ToolCalls {
             "sessionUpdate": "tool_call_update", "toolCallId": known.id,
             "status": if has_failed { "failed" } else { "completed" }, "content": content,
         });
-        if let Some(value) = outcome.output().and_then(|it| it.value.as_deref()) {
-            update["rawOutput"] = value.clone();
+        if let Some(value) = raw_output(&known.call.name, outcome) {
+            update["rawOutput"] = value;
         }
         updates.push(update);
         updates
@@ -210,6 +210,18 @@ fn output(kind: &str, outcome: &ToolOutcome) -> Vec<Value> {
     output.content.iter().filter_map(shown).map(content).collect()
 }
 
+/// Returns what a tool returned, as data. Of a command, this is its exit code and its output: how the sandbox ran it is nothing that
+/// an editor shows.
+fn raw_output(tool: &str, outcome: &ToolOutcome) -> Option<Value> {
+    let output = outcome.output()?;
+    let value = output.value.as_deref()?;
+    if ToolKind::of(tool) != ToolKind::Command {
+        return Some(value.clone());
+    }
+    let exit_code = value.get("exit_code")?;
+    Some(json!({"exit_code": exit_code, "output": output.to_text()}))
+}
+
 /// Returns a path as the protocol wants it.
 pub(super) fn absolute(workdir: &Path, path: &str) -> String {
     workdir.join(path).components().collect::<PathBuf>().display().to_string()
@@ -253,6 +265,24 @@ mod tests {
         // What is no JSON is shown as it is.
         let broken = ToolCall { id: None, name: "bash".into(), arguments: "{\"comm".into() };
         assert_eq!(calls.description(&broken)["rawInput"], "{\"comm");
+    }
+
+    #[test]
+    fn raw_output_of_a_command_is_its_exit_code_and_its_output() {
+        let mut calls = ToolCalls::new(Path::new("/w"));
+        let mut raw = |name: &str, value: Value| {
+            let outcome = ToolOutcome::Returned(ToolOutput {
+                value: Some(value.into()),
+                ..ToolOutput::text("two lines")
+            });
+            let (key, call) = ((None, 1, 0), call(None, name, &json!({})));
+            calls.completed(&key, &call, &outcome).pop().unwrap().get("rawOutput").cloned()
+        };
+        let told = json!({"exit_code": 1, "driver": "namespaces", "changes_collected": true});
+        let shown = json!({"exit_code": 1, "output": "two lines"});
+        assert_eq!(raw("bash", told.clone()), Some(shown));
+        assert_eq!(raw("bash_start", json!({"notes": ["x"]})), None);
+        assert_eq!(raw("tickets_create", told.clone()), Some(told));
     }
 
     #[test]
