@@ -32,6 +32,7 @@ use crate::store::StoreLocation;
 pub(crate) use self::change::{tell_undone, tell_unknown, tell_unrecorded};
 pub(crate) use self::decide::{DECLINED, UserDecision, misses_form};
 pub use self::history::{HistoryEntry, SessionHistory};
+pub(crate) use self::last_run::{RUNNING, last_runs};
 pub(crate) use self::list::age;
 
 /// Does what was asked of sessions.

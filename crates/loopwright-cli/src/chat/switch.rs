@@ -10,7 +10,7 @@ use crate::console;
 use crate::input::{Input, InputEvent};
 use crate::render::single_line;
 use crate::session::{SessionsError, now, short};
-use crate::sessions::{HistoryEntry, SessionHistory, age};
+use crate::sessions::{HistoryEntry, RUNNING, SessionHistory, age, last_runs};
 use crate::signals::Signals;
 use crate::typed_text::typed_text;
 
@@ -47,10 +47,14 @@ pub(super) async fn choose(
     let now = now();
     let mut listed = 0;
     loop {
-        for (number, header) in (1..).zip(&found).skip(listed).take(OFFERED) {
+        let offered: Vec<SessionHeader> =
+            found.iter().skip(listed).take(OFFERED).cloned().collect();
+        let runs = last_runs(store, &offered).await;
+        for ((number, header), run) in (listed + 1..).zip(&offered).zip(runs) {
             let title = single_line(header.title.as_deref().unwrap_or_default(), TITLE);
             let (age, id) = (age(header.updated_at, now), short(&header.id));
-            console::tell(&format!("{number:>3}  {id}  {age:>7}  {title}"));
+            let state = if run == Some(RUNNING) { "  (running)" } else { "" };
+            console::tell(&format!("{number:>3}  {id}  {age:>7}  {title}{state}"));
         }
         listed = found.len().min(listed + OFFERED);
         let more = found.len() - listed;

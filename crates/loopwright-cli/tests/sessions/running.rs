@@ -38,6 +38,11 @@ fn a_session_in_use_is_refused_and_who_uses_it_can_be_told() {
     assert_eq!((done.status, done.stdout.as_str()), (7, ""));
     let who = format!("is in use by process {}", child.id());
     assert!(done.stderr.contains(&who) && done.stderr.contains("--steer"), "{}", done.stderr);
+    assert_eq!(last_run(&place), "running");
+    let mut chat = place.line(&[]);
+    chat[0] = "chat";
+    let chosen = place.world.run_with(&chat, "/resume\n\n");
+    assert!(chosen.stderr.contains("1?  (running)\n"), "{}", chosen.stderr);
     let done = place.run(&["-r", &id, "--json", "3?"]);
     let last: Value = serde_json::from_str(done.stdout.lines().last().unwrap()).unwrap();
     assert_eq!((&last["exit_code"], &last["stop_reason"]), (&7.into(), &"busy".into()));
@@ -52,6 +57,14 @@ fn a_session_in_use_is_refused_and_who_uses_it_can_be_told() {
     let ended = place.world.done(child.wait_with_output().unwrap());
     assert_eq!(ended.status, 130, "{}", ended.stderr);
     assert_eq!(said(&place.shown(&id)), ["1?", "one", "2?", "3?"]);
+    assert_eq!(last_run(&place), "stopped");
+}
+
+/// How the last run of the only session ended, as the list says.
+fn last_run(place: &Place) -> String {
+    let listed = place.sessions(&["list", "--json"]).stdout;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    listed["sessions"][0]["last_run"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -83,6 +96,7 @@ fn a_killed_run_continues_without_a_message() {
     child.wait().unwrap();
     let shown = place.sessions(&["show", &id]).stdout;
     assert!(shown.contains("interrupted in step 2\n"), "{shown}");
+    assert_eq!(last_run(&place), "incomplete");
     let began = Instant::now();
     let done = place.run(&["--resume", &id]);
     assert_eq!((done.status, done.stdout.as_str()), (0, "two\n"), "{}", done.stderr);
