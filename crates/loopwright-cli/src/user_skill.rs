@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use loopwright_agent::Definitions as _;
 use loopwright_capabilities::files::{FileAccess as _, FileUse};
-use loopwright_capabilities::skills::{Skill, SkillContext, SkillLibrary, SkillScope};
+use loopwright_capabilities::skills::{
+    Skill, SkillAudience, SkillContext, SkillLibrary, SkillScope,
+};
 use loopwright_core::{LlmConfig, StartedAgent};
 use loopwright_permissions::{Call, Decision};
 use loopwright_sessions::{SessionId, SessionStore};
@@ -12,7 +14,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Setup;
-use crate::config::{Config, ConfigSources};
+use crate::config::{Config, ConfigSources, closest};
 use crate::console;
 use crate::definitions::Defined;
 use crate::mentions::ENDS;
@@ -77,12 +79,44 @@ pub(crate) enum Named {
     Agent(String),
 }
 
-/// Finds what users know by a name: a skill, or else an agent. Blocks while it reads.
+/// Finds what users know by a name: a skill, or else an agent, or else the only command in a folder whose own name it is. Blocks
+/// while it reads.
 pub(crate) fn find(defined: &Defined, name: &str) -> Option<Named> {
-    if let Some(skill) = defined.skills.get(name).filter(|it| it.info.user_invocable) {
-        return Some(Named::Skill(skill, defined.skills.scope(name)));
+    let skill = |name: &str| {
+        let skill = defined.skills.get(name).filter(|it| it.info.user_invocable)?;
+        Some(Named::Skill(skill, defined.skills.scope(name)))
+    };
+    if let Some(found) = skill(name) {
+        return Some(found);
     }
-    defined.agents.get(name).is_ok().then(|| Named::Agent(name.to_owned()))
+    if defined.agents.get(name).is_ok() {
+        return Some(Named::Agent(name.to_owned()));
+    }
+    match &in_folders(&defined.skills.names(SkillAudience::Users), name)[..] {
+        [only] => skill(only),
+        _ => None,
+    }
+}
+
+/// Returns the names that a user may mean by a name that none has: those of commands in folders, or else the closest one. Blocks
+/// while it reads.
+pub(crate) fn suggestions(defined: &Defined, name: &str) -> Vec<String> {
+    suggested(defined.skills.names(SkillAudience::Users), name)
+}
+
+fn suggested(known: Vec<String>, name: &str) -> Vec<String> {
+    let found = in_folders(&known, name);
+    if !found.is_empty() {
+        return found;
+    }
+    let names: Vec<&str> = known.iter().map(String::as_str).collect();
+    closest(name, &names).map(str::to_owned).into_iter().collect()
+}
+
+/// Returns the names of commands in folders, such as `git:tidy`, whose last part is a name.
+fn in_folders(known: &[String], name: &str) -> Vec<String> {
+    let is_same = |it: &&String| it.rsplit_once(':').is_some_and(|(_, last)| last == name);
+    known.iter().filter(is_same).cloned().collect()
 }
 
 impl Invocation<'_> {
@@ -297,6 +331,17 @@ fn delegated(name: &str, task: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_none_has_suggests_commands_in_folders_or_else_the_closest_name() {
+        let suggested = |name: &str| {
+            suggested(["git:tidy", "db:tidy", "git:push", "review"].map(str::to_owned).into(), name)
+        };
+        assert_eq!(suggested("tidy"), ["git:tidy", "db:tidy"]);
+        assert_eq!(suggested("push"), ["git:push"]);
+        assert_eq!(suggested("reveiw"), ["review"]);
+        assert_eq!(suggested("zzz"), Vec::<String>::new());
+    }
 
     #[test]
     fn a_line_may_name_a_skill() {

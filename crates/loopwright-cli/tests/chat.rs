@@ -205,6 +205,42 @@ fn a_command_is_listed_as_it_was_typed_and_keeps_the_outputs_before_it() {
 }
 
 #[test]
+fn a_command_in_a_folder_is_found_by_its_own_name_if_no_other_has_it() {
+    let world = World::new()
+        .file("project/.claude/commands/git/push.md", "Push to $1.")
+        .file("project/.claude/commands/git/tidy.md", "Tidy.")
+        .file("project/.claude/commands/db/tidy.md", "Tidy.");
+    let server = answering(["one"]);
+    let done = chat(&world, &server, &[], "/push main\n/tidy\n/pusch\n");
+    let text = server.request()["messages"].to_string();
+    assert!(text.contains("/git:push main") && text.contains("Push to main."), "{text}");
+    for told in [
+        "unknown command /tidy; did you mean /db:tidy or /git:tidy?",
+        "unknown command /pusch; did you mean /git:push?",
+    ] {
+        assert!(done.stderr.contains(told), "{told}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_typed_command_says_what_the_sandbox_keeps_from_it() {
+    let world = World::new().file("project/.env", "SECRET=1\n");
+    let server = answering(["one"]);
+    let lines = "!cat .env\n!echo curl: Could not resolve host: a.example >&2; exit 6\n\
+        !: > /dev/tcp/127.0.0.1/9\nGo on.\n";
+    let done = chat(&world, &server, &["--deny", "Read(./.env)"], lines);
+    let sent = server.request()["messages"].to_string();
+    for told in [
+        "[`.env` is hidden in the sandbox]",
+        "[the sandbox has no network]",
+        "[each command has a loopback interface of its own",
+    ] {
+        assert!(done.stderr.contains(told), "{told}: {}", done.stderr);
+        assert!(sent.contains(told), "{told}: {sent}");
+    }
+}
+
+#[test]
 fn a_fork_goes_on_and_its_source_stays() {
     let (world, server) = (World::new(), answering(["one", "two"]));
     let done = chat(&world, &server, &[], "1?\n/fork\n2?\n");

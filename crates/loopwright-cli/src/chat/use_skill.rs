@@ -5,7 +5,7 @@ use std::pin::pin;
 use tokio_util::sync::CancellationToken;
 
 use super::command::NamedSkill;
-use super::view::unknown;
+use super::view::unknown_skill;
 use super::{ChatSession, Said};
 use crate::console;
 use crate::exit::ExitCode;
@@ -27,7 +27,9 @@ impl ChatSession<'_> {
                 return None;
             }
             None if named.is_command() => {
-                console::tell(&unknown(&named.line));
+                let defined = self.place.defined();
+                let meant = defined.map(|it| user_skill::suggestions(&it, &named.name));
+                console::tell(&unknown_skill(&named.line, &meant.unwrap_or_default()));
                 return None;
             }
             None => return self.use_prompt(named, input).await,

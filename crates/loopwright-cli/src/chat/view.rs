@@ -197,6 +197,16 @@ pub(super) fn unknown(word: &str) -> String {
     format!("unknown command {word}; /help lists the commands")
 }
 
+/// The same for a command that may be a skill whose name is another one.
+pub(super) fn unknown_skill(word: &str, meant: &[String]) -> String {
+    if meant.is_empty() {
+        return unknown(word);
+    }
+    let word = sanitize_terminal(word);
+    let meant: Vec<String> = meant.iter().map(|it| format!("/{}", single_line(it, 64))).collect();
+    format!("unknown command {word}; did you mean {}?", meant.join(" or "))
+}
+
 fn lines(lines: impl Iterator<Item = String>) -> String {
     lines.map(|it| sanitize_terminal(&it)).collect::<Vec<_>>().join("\n")
 }
