@@ -7,6 +7,7 @@ mod highlighter;
 mod history;
 mod key_mode;
 mod keys;
+mod line_keys;
 mod live;
 mod pastes;
 
@@ -39,7 +40,8 @@ pub(crate) use self::completer::{ChatCompleter, Completion};
 use self::highlighter::Unstyled;
 use self::history::ChatHistory;
 use self::key_mode::KeyMode;
-use self::keys::{ChatKey, ChatKeys, LineEnd, LineKeys, NEXT_MODE};
+use self::keys::{ChatKey, ChatKeys, NEXT_MODE};
+use self::line_keys::{LineEnd, LineKeys};
 pub(crate) use self::live::{LiveInput, Typed};
 pub(crate) use self::pastes::Pastes;
 use crate::clipboard;

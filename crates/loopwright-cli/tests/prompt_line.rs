@@ -106,6 +106,20 @@ fn a_long_paste_is_one_line_until_it_is_sent() {
 }
 
 #[test]
+fn a_long_text_without_the_marks_of_a_paste_is_not_drawn_for_each_character() {
+    let server = Server::start([streamed("Long.", "stop")]);
+    let text = "y".repeat(2_000);
+    let terminal = Terminal::new(80)
+        .editing("/help for help", &format!("{text}\r"))
+        .typing("tokens in", "/quit");
+    let seen = done(terminal.run(&chatting(&server), &[]));
+    assert_eq!(said(&server.request()), [text]);
+    // The first two hundred characters are drawn one by one.
+    let drawn = seen.written.matches("\u{1b}[J").count();
+    assert!((200..400).contains(&drawn), "drawn {drawn} times");
+}
+
+#[test]
 fn a_message_that_is_gone_back_to_waits_at_the_prompt() {
     let replies = ["One.", "Two.", "Three."].map(|it| streamed(it, "stop"));
     let server = Server::start(replies);

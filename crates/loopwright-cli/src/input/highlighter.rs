@@ -2,7 +2,7 @@
 
 use reedline::{Highlighter, StyledText};
 
-use super::keys::LineKeys;
+use super::line_keys::LineKeys;
 use crate::render::steers_terminal;
 
 /// Gives no colour to what is typed. It tells the keys whether something stands at the prompt.

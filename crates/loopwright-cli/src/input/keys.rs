@@ -1,14 +1,11 @@
 //! Special keys at the prompt, and keys that are pressed while no prompt is open.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll};
 use reedline::{EditCommand, EditMode, Emacs, PromptEditMode, ReedlineEvent, ReedlineRawEvent};
-use rustix::process::{Signal, getpid, kill_process};
 
+use super::line_keys::{LineKeys, letter};
 use super::pastes::Pastes;
 
 /// What Esc twice stands for. It is sent like a typed line: the editor takes what else is printed while a line is open
@@ -21,9 +18,8 @@ pub(super) const NEXT_MODE: &str = "/mode next";
 /// What Ctrl-O stands for at an empty prompt.
 const THINKING: &str = "/thinking";
 
-/// How many characters of a batch are added to the line one by one, so that each can be undone. For each, the editor copies the
-/// line. The others are added together.
-const ADDED_SINGLY: usize = 1000;
+/// How long the terminal is asked for a character that waits. For no time at all, `crossterm` does not ask.
+const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// How soon after another one Esc is the second one.
 const TWICE: Duration = Duration::from_secs(1);
@@ -85,189 +81,6 @@ impl ChatKey {
     }
 }
 
-/// How Ctrl-C ends a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LineEnd {
-    /// Nothing was typed.
-    Empty,
-    /// What was typed is taken away.
-    Discarded,
-}
-
-/// The keys of one line, shared between the editor and the program that reads with it. The editor takes all keys that wait
-/// at once. Those behind a key that ends its reading are kept for the next prompt.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LineKeys {
-    keys: Arc<Mutex<Keys>>,
-    /// Whether the line decides about a call.
-    is_deciding: Arc<AtomicBool>,
-}
-
-#[derive(Debug, Default)]
-struct Keys {
-    /// Whether keys were waiting when the prompt opened.
-    has_waited: bool,
-    /// The number of times that the editor has taken keys at this prompt.
-    batch: u32,
-    is_batch_over: bool,
-    /// The number of characters that the editor has added one by one in this batch.
-    added: usize,
-    /// Those that it adds together, before the next key that is none.
-    together: String,
-    /// The keys of the last batch behind one that ends the reading, if there is one.
-    behind: Option<VecDeque<Event>>,
-    /// Whether the line has text: as the editor shows it, and with the keys that it has taken since.
-    has_text: bool,
-    /// How Ctrl-C ends the reading, if it does.
-    interruption: Option<LineEnd>,
-    /// Keys for the next prompt.
-    kept: VecDeque<Event>,
-    /// Keys that the editor takes before those of the terminal.
-    pressed: VecDeque<Event>,
-}
-
-impl LineKeys {
-    /// Begins another prompt; `has_waited` is `true` if keys were pressed before.
-    pub(super) fn open(&self, has_waited: bool) {
-        let mut keys = self.lock();
-        let (kept, pressed) = (std::mem::take(&mut keys.kept), std::mem::take(&mut keys.pressed));
-        *keys = Keys { has_waited, is_batch_over: true, kept, pressed, ..Keys::default() };
-    }
-
-    /// Sets whether the next lines decide about calls.
-    pub(super) fn set_deciding(&self, is_deciding: bool) {
-        self.is_deciding.store(is_deciding, Ordering::Relaxed);
-    }
-
-    /// Returns `true` if the line decides about a call.
-    pub(super) fn is_deciding(&self) -> bool {
-        self.is_deciding.load(Ordering::Relaxed)
-    }
-
-    /// Ends the reading with a key for the program. Keys behind it are kept.
-    pub(super) fn end(&self) {
-        let mut keys = self.lock();
-        let behind = keys.behind.take().unwrap_or_default();
-        keys.kept.extend(behind);
-    }
-
-    /// Ends the reading with a line. Returns how, if Ctrl-C ended it.
-    pub(super) fn end_line(&self, line: &str) -> Option<LineEnd> {
-        let interruption = self.lock().interruption.filter(|_| line.is_empty());
-        self.end();
-        interruption
-    }
-
-    /// Returns `true` if something stands at the prompt.
-    fn has_text(&self) -> bool {
-        self.lock().has_text
-    }
-
-    /// Notes the line that the editor shows.
-    pub(super) fn shows(&self, line: &str) {
-        self.lock().has_text = !line.is_empty();
-    }
-
-    /// Has the editor take these keys at the next prompt, before others.
-    pub(super) fn press(&self, keys: impl IntoIterator<Item = Event>) {
-        self.lock().pressed.extend(keys);
-    }
-
-    /// Has the editor take the first of them now, if there are any.
-    pub(super) fn wake(&self) {
-        if !self.lock().pressed.is_empty() {
-            send_event();
-        }
-    }
-
-    /// Returns the key that the editor is to take before an event, which it takes later. `None` means that it takes the event
-    /// now.
-    fn before(&self, event: &Event) -> Option<Event> {
-        let mut keys = self.lock();
-        let first = keys.pressed.pop_front()?;
-        if !matches!(event, Event::Resize(..)) {
-            keys.pressed.push_back(event.clone());
-        }
-        // Also for the size itself, if it was another one.
-        send_event();
-        Some(first)
-    }
-
-    /// Puts a character to those that are added together. Returns `false` if it is added by itself.
-    fn holds(&self, event: &Event) -> bool {
-        let mut keys = self.lock();
-        let Some(letter) = letter(event).filter(|_| keys.behind.is_none()) else { return false };
-        keys.added += 1;
-        let is_held = keys.added > ADDED_SINGLY;
-        if is_held {
-            keys.together.push(letter);
-        }
-        is_held
-    }
-
-    /// Returns the characters that are added together before an event, if there are any. The editor takes the event later.
-    fn together(&self, event: &Event) -> Option<String> {
-        let mut keys = self.lock();
-        if keys.together.is_empty() || letter(event).is_some() {
-            return None;
-        }
-        if !matches!(event, Event::Resize(..)) {
-            keys.pressed.push_front(event.clone());
-        }
-        send_event();
-        Some(std::mem::take(&mut keys.together))
-    }
-
-    /// Returns the next key that was kept.
-    pub(super) fn next_kept(&self) -> Option<Event> {
-        self.lock().kept.pop_front()
-    }
-
-    /// Takes a key of a batch. Returns `true` if it was pressed before the prompt opened.
-    fn take(&self, event: &Event) -> bool {
-        let mut keys = self.lock();
-        if std::mem::take(&mut keys.is_batch_over) {
-            keys.batch += 1;
-            keys.behind = None;
-            keys.interruption = None;
-            keys.added = 0;
-        }
-        if let Some(behind) = &mut keys.behind {
-            behind.push_back(event.clone());
-        } else {
-            keys.has_text |= adds_text(event);
-        }
-        keys.has_waited && keys.batch == 1
-    }
-
-    /// Notes that the editor ends its reading at the key that was taken last.
-    fn leaves(&self, is_interrupted: bool) {
-        let mut keys = self.lock();
-        keys.behind.get_or_insert_default();
-        if is_interrupted && keys.interruption.is_none() {
-            let has_text = keys.has_text;
-            keys.interruption = Some(if has_text { LineEnd::Discarded } else { LineEnd::Empty });
-        }
-    }
-
-    fn end_batch(&self) {
-        let mut keys = self.lock();
-        keys.is_batch_over = true;
-        if !keys.together.is_empty() {
-            send_event();
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Keys> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Makes an event at the terminal, with which the editor takes a key: one about its size. A terminal sends it at any time.
-fn send_event() {
-    kill_process(getpid(), Signal::WINCH).ok();
-}
-
 /// The keys of an editor, with those that mean more.
 pub(super) struct ChatKeys {
     inner: Emacs,
@@ -275,11 +88,14 @@ pub(super) struct ChatKeys {
     line: LineKeys,
     /// When Esc was last pressed.
     escaped: Option<Instant>,
+    /// Returns `true` if a key waits at the terminal.
+    is_followed: fn() -> bool,
 }
 
 impl ChatKeys {
     pub(super) fn new(inner: Emacs, pastes: Pastes, line: LineKeys) -> Self {
-        Self { inner, pastes, line, escaped: None }
+        let is_followed = || poll(AT_ONCE).unwrap_or_default();
+        Self { inner, pastes, line, escaped: None, is_followed }
     }
 
     fn parse(&mut self, event: Event) -> ReedlineEvent {
@@ -322,8 +138,9 @@ impl ChatKeys {
         }
         let has_waited = self.line.take(&event);
         let before = self.escaped.take();
-        if self.line.holds(&event) {
-            return ReedlineEvent::None;
+        let is_followed = letter(&event).is_some() && (self.is_followed)();
+        if let Some(meaning) = self.line.holds(&event, is_followed) {
+            return meaning;
         }
         if let Some(key) = ChatKey::of(&event) {
             self.line.leaves(key == ChatKey::Interrupt);
@@ -367,30 +184,6 @@ impl ChatKeys {
     }
 }
 
-/// Returns the character of a key that stands for itself.
-fn letter(event: &Event) -> Option<char> {
-    match event {
-        Event::Key(KeyEvent { kind: KeyEventKind::Release, .. }) => None,
-        Event::Key(KeyEvent { code: KeyCode::Char(letter), modifiers, .. }) => match *modifiers {
-            KeyModifiers::NONE => Some(*letter),
-            KeyModifiers::SHIFT => Some(letter.to_ascii_uppercase()),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// Returns `true` if an event adds text to the line.
-fn adds_text(event: &Event) -> bool {
-    match event {
-        Event::Paste(text) => !text.is_empty(),
-        Event::Key(KeyEvent { code: KeyCode::Char(_), modifiers, .. }) => {
-            !modifiers.contains(KeyModifiers::CONTROL)
-        }
-        _ => false,
-    }
-}
-
 /// Returns the key without Alt, if it is a letter with Alt.
 fn behind_escape(event: &Event) -> Option<Event> {
     match event {
@@ -407,11 +200,13 @@ fn behind_escape(event: &Event) -> Option<Event> {
 mod tests {
     use reedline::default_emacs_keybindings;
 
+    use super::super::line_keys::{ADDED_SINGLY, DRAWN_SINGLY, LineEnd};
     use super::*;
 
     fn keys() -> (ChatKeys, LineKeys) {
         let (emacs, line) = (Emacs::new(default_emacs_keybindings()), LineKeys::default());
-        (ChatKeys::new(emacs, Pastes::default(), line.clone()), line)
+        let keys = ChatKeys::new(emacs, Pastes::default(), line.clone());
+        (ChatKeys { is_followed: || false, ..keys }, line)
     }
 
     fn press(keys: &mut ChatKeys, event: Event) -> ReedlineEvent {
@@ -516,6 +311,39 @@ mod tests {
         keys.edit_mode();
         let taken = [&resize, &resize].map(|event| press(&mut keys, event.clone()));
         assert_eq!(taken, [added("e"), ReedlineEvent::Resize(80, 24)]);
+    }
+
+    #[test]
+    fn characters_that_wait_are_drawn_together_once_a_line_has_many() {
+        let (mut keys, line) = keys();
+        let enter = key(KeyCode::Enter, KeyModifiers::NONE);
+        let added =
+            |text: &str| ReedlineEvent::Edit(vec![EditCommand::InsertString(text.to_owned())]);
+        // As a terminal reads: each key is a batch of its own.
+        let press = |keys: &mut ChatKeys, event: &Event, is_followed: bool| {
+            keys.is_followed = if is_followed { || true } else { || false };
+            let meaning = press(keys, event.clone());
+            keys.edit_mode();
+            meaning
+        };
+        line.open(false);
+        for _ in 0..DRAWN_SINGLY {
+            assert_eq!(press(&mut keys, &typed('a'), true), inserts('a'));
+        }
+        for (letter, is_followed, meaning) in [
+            ('b', true, ReedlineEvent::None),
+            ('c', true, ReedlineEvent::None),
+            ('d', false, added("bcd")),
+            ('e', false, inserts('e')),
+            ('f', true, ReedlineEvent::None),
+        ] {
+            assert_eq!(press(&mut keys, &typed(letter), is_followed), meaning, "{letter}");
+        }
+        // The line of Enter is complete before Enter is taken, which the next event brings.
+        assert_eq!(press(&mut keys, &enter, false), added("f"));
+        assert_eq!(press(&mut keys, &Event::Resize(80, 24), false), ReedlineEvent::Enter);
+        line.open(false);
+        assert_eq!(press(&mut keys, &typed('a'), true), inserts('a'));
     }
 
     #[test]
