@@ -99,7 +99,11 @@ pub(super) fn project(
 fn read(path: &Path) -> Result<Option<Found>, ConfigError> {
     match read_text(path) {
         Ok(text) => Ok(Some(Found { path: path.to_path_buf(), text })),
-        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) if is_absent(&error) && !path.is_symlink() => Ok(None),
+        Err(error) if is_absent(&error) => {
+            let source = io::Error::new(error.kind(), "its link leads to no file");
+            Err(ConfigError::Read { path: path.to_path_buf(), source })
+        }
         Err(source) => Err(ConfigError::Read { path: path.to_path_buf(), source }),
     }
 }

@@ -9,6 +9,16 @@ fn wrong_type(project: &str, expect: &str) {
 }
 
 #[test]
+fn a_link_that_leads_to_no_file_is_not_an_absent_file() {
+    for name in ["repo/loopwright.toml", "home/.config/loopwright/config.toml"] {
+        let world = World::new();
+        std::os::unix::fs::symlink("gone.toml", world.path(name)).unwrap();
+        let told = format!("cannot read /{name}; make it a readable text file, or remove it");
+        assert_eq!(world.error(), told);
+    }
+}
+
+#[test]
 fn a_wrong_type_is_named_with_the_file_the_key_and_the_right_one() {
     wrong_type(
         "model = 5",
