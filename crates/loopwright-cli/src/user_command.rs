@@ -16,6 +16,8 @@ pub(crate) struct CommandOutput {
     pub(crate) exit_code: i64,
     /// What it printed, shortened in the middle if it is long.
     pub(crate) text: String,
+    /// What the sandbox did about it, such as changes that it refused. The text ends with this, too.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Runs a command in the sandbox of a run. Changes of files are recorded in the session, if there is one.
@@ -43,7 +45,13 @@ pub(crate) async fn run(
     let timeout_seconds = seconds.try_into().ok();
     let args = BashArgs { command: command.to_owned(), timeout_seconds, ..BashArgs::default() };
     let output = bash.run(&args, None, cancel).await?;
-    Ok(CommandOutput { exit_code: exit_code(&output), text: text(&output) })
+    Ok(CommandOutput { exit_code: exit_code(&output), text: text(&output), notes: notes(&output) })
+}
+
+fn notes(output: &ToolOutput) -> Vec<String> {
+    let notes = output.value.as_deref().and_then(|it| it["notes"].as_array());
+    let notes = notes.into_iter().flatten().filter_map(|it| it.as_str());
+    notes.map(ToOwned::to_owned).collect()
 }
 
 fn exit_code(output: &ToolOutput) -> i64 {

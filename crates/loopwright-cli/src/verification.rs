@@ -13,6 +13,9 @@ pub struct Verification {
     pub exit_code: Option<i64>,
     /// What it printed, or why it did not run.
     pub output: String,
+    /// What the sandbox did about it, such as changes that it refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// How long it took.
     pub duration_ms: u64,
 }

@@ -437,7 +437,8 @@ impl Progress {
         self.is_at_block = true;
     }
 
-    /// Shows the verdict, and of a command that failed the end of what it printed.
+    /// Shows the verdict, and of a command that failed the end of what it printed. Of another one, it shows what the sandbox did about
+    /// it.
     fn verified(&mut self, verification: &Verification) {
         const SHOWN: usize = 20;
         self.came(&Source::default(), None);
@@ -451,10 +452,11 @@ impl Progress {
         self.say(&format!(
             "  {style}{mark}{style:#} {BOLD}verify{BOLD:#} {command} {FAINT}· {took}{FAINT:#}"
         ));
-        if verification.passed {
-            return;
-        }
-        let lines: Vec<&str> = verification.output.lines().collect();
+        let lines: Vec<&str> = if verification.passed {
+            verification.notes.iter().map(String::as_str).collect()
+        } else {
+            verification.output.lines().collect()
+        };
         for line in &lines[lines.len().saturating_sub(SHOWN)..] {
             let shown = truncate(&sanitize_terminal(line), self.width.saturating_sub(6));
             self.say(&format!("    {FAINT}{shown}{FAINT:#}"));
