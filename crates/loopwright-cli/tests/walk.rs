@@ -92,6 +92,7 @@ fn at_the_prompt(columns: u16, rows: u16, status: &str) -> Seen {
         .typing("", "/agents")
         .typing("", "/skills")
         .typing("", "/hooks")
+        .typing("", "/tasks")
         .typing("", "/mcp")
         .typing("", "/model")
         .typing("", "/effort low")
@@ -151,10 +152,12 @@ fn seen_words(seen: &Seen) -> Vec<String> {
 #[test]
 fn a_flood_of_words_is_seen_whole_and_in_order() {
     let (pieces, words) = words(5_000);
-    let server = Server::start([Reply::Stream(pieces)]);
-    let terminal = Terminal::new(80).with_rows(24);
-    let terminal = terminal.typing("/help for help", "Hi").typing("tokens in", "/quit");
-    assert_eq!(seen_words(&terminal.run(&chatting(&server, ""), &[])), words);
+    for (columns, rows) in [(80, 24), (200, 50)] {
+        let server = Server::start([Reply::Stream(pieces.clone())]);
+        let terminal = Terminal::new(columns).with_rows(rows);
+        let terminal = terminal.typing("/help for help", "Hi").typing("tokens in", "/quit");
+        assert_eq!(seen_words(&terminal.run(&chatting(&server, ""), &[])), words, "{columns}");
+    }
 }
 
 #[test]
