@@ -15,6 +15,7 @@ use crate::agent::Setup;
 use crate::console;
 use crate::ending::RunEnding;
 use crate::exit::ExitCode;
+use crate::named_file;
 use crate::render::{UiEvent, UiSender};
 use crate::report::Report;
 use crate::user_command;
@@ -51,9 +52,7 @@ impl AnswerChecks {
     pub(crate) fn prepare(&self) -> Result<(), OutputError> {
         let Some(path) = &self.output else { return Ok(()) };
         let failed = |source: io::Error| OutputError { path: path.clone(), source };
-        if path.is_dir() {
-            return Err(failed(io::ErrorKind::IsADirectory.into()));
-        }
+        named_file::check_output(path).map_err(failed)?;
         let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
         match directory.map(fs::metadata).transpose().map_err(failed)? {
             Some(found) if !found.is_dir() => Err(failed(io::ErrorKind::NotADirectory.into())),
@@ -89,7 +88,7 @@ impl AnswerChecks {
             return report;
         }
         if let Some(path) = &self.output
-            && let Err(source) = fs::write(path, format!("{}\n", report.text.trim_end()))
+            && let Err(source) = named_file::write(path, &format!("{}\n", report.text.trim_end()))
         {
             let error = OutputError { path: path.clone(), source };
             report.exit_code = console::fail(&error, ExitCode::Internal);
@@ -123,11 +122,12 @@ pub(crate) struct EndedRun<'a> {
 async fn verify(run: &EndedRun<'_>, command: &str, cancel: &CancellationToken) -> Verification {
     let began = Instant::now();
     let done = user_command::run(run.setup, run.session, command, cancel).await;
-    let (exit_code, output) = match done {
-        Ok(output) => (Some(output.exit_code), output.text),
-        Err(error) => (None, console::with_causes(&error).join(": ")),
+    let (exit_code, output, notes) = match done {
+        Ok(output) => (Some(output.exit_code), output.text, output.notes),
+        Err(error) => (None, console::with_causes(&error).join(": "), Vec::new()),
     };
     let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let passed = exit_code == Some(0);
-    Verification { command: command.to_owned(), passed, exit_code, output, duration_ms }
+    let command = command.to_owned();
+    Verification { command, passed, exit_code, output, notes, duration_ms }
 }

@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use loopwright_capabilities::structured::AnswerSchema;
 
+use crate::config::OutputFormat;
 use crate::prompt::PromptSource;
 
 pub mod acp;
@@ -25,6 +26,7 @@ pub mod skills;
 pub mod snapshots;
 pub mod jobs;
 pub mod mcp;
+mod other_programs;
 mod values;
 
 pub use self::agent::{AgentArgs, LimitArgs, OnAskArg, OutputArgs, PermissionArgs, Transport};
@@ -46,7 +48,7 @@ pub struct Cli {
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Command {
     /// Give an agent a task and wait for the answer
-    #[command(after_help = help::RUN)]
+    #[command(after_help = help::RUN, alias = "exec")]
     Run(Box<RunArgs>),
     /// Talk to an agent, turn by turn
     #[command(after_help = help::CHAT)]
@@ -134,8 +136,11 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Answer", value_name = "COMMAND", value_hint = ValueHint::CommandString, value_parser = values::command)]
     pub verify: Option<String>,
     /// If the session is running, send the prompt to that run
-    #[arg(long, help_heading = "Session", requires = "ResumeArgs", conflicts_with_all = ["fork", "no_session"])]
+    #[arg(long, help_heading = "Session", requires = "ResumeArgs", conflicts_with_all = ["fork", "fork_session", "no_session"])]
     pub steer: bool,
+    /// Changes nothing, because `--output-format stream-json` always has every event. Scripts of other programs pass both.
+    #[arg(long, hide = true, overrides_with = "verbose", alias = "include-partial-messages")]
+    pub verbose: bool,
     /// The agent, its limits and its output.
     #[command(flatten)]
     pub agent: AgentArgs,
@@ -203,15 +208,16 @@ pub struct CompletionsArgs {
 
 impl Cli {
     /// Parses a command line. In `mcp add`, words after a command belong to that command, and words after a URL are options. A line
-    /// without a command that begins with an option of other programs, such as `-p`, belongs to `run` or `chat`, and one that begins
-    /// with a text of several words to `chat`.
+    /// without a command that begins with an option belongs to `run` if it has `-p`, otherwise to `chat`, and one that begins with a
+    /// text of several words belongs to `chat`.
     ///
     /// # Errors
     ///
     /// Returns an error if the arguments are invalid, or request help.
     pub fn parse_words(mut words: Vec<OsString>) -> Result<Self, clap::Error> {
-        words = as_other_programs(words);
-        let cli = Self::try_parse_from(&words).map_err(with_tip)?;
+        words = other_programs::with_command(words);
+        let cli = Self::try_parse_from(&words).map_err(other_programs::with_tip)?;
+        cli.check()?;
         let Some(added) = cli.added().filter(|it| it.url().is_some() && it.target.len() > 1) else {
             return Ok(cli);
         };
@@ -226,6 +232,19 @@ impl Cli {
         }
     }
 
+    /// Refuses combinations of options that the parser cannot express.
+    fn check(&self) -> Result<(), clap::Error> {
+        let problem = match &self.command {
+            Command::Run(args) => args.session.problem().or_else(|| args.problem()),
+            Command::Chat(args) => args.session.problem(),
+            _ => None,
+        };
+        match problem {
+            Some(problem) => Err(Self::command().error(ErrorKind::ArgumentConflict, problem)),
+            None => Ok(()),
+        }
+    }
+
     fn added(&self) -> Option<&mcp::McpAddArgs> {
         match &self.command {
             Command::Mcp(args) => args.added(),
@@ -234,56 +253,17 @@ impl Cli {
     }
 }
 
-/// Says how to give a task to an agent where a word is no command.
-fn with_tip(mut error: clap::Error) -> clap::Error {
-    let word = match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
-        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) => word.clone(),
-        _ => return error,
-    };
-    let tip = format!("to give an agent this task, use 'loopwright run {word}'");
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    error
-}
-
-/// Reads a line as other programs do: without a command, and with `-p` as a switch before the prompt.
-fn as_other_programs(mut words: Vec<OsString>) -> Vec<OsString> {
-    const PRINT: [&str; 2] = ["-p", "--print"];
-    const CHAT: [&str; 6] = ["-c", "--continue", "-r", "--resume", "-m", "--model"];
-    let is = |word: &OsString, known: &[&str]| known.iter().any(|it| word == it);
-    let Some(first) = words.get(1) else { return words };
-    let text = first.to_string_lossy();
-    if !text.starts_with('-') && text.trim().contains(char::is_whitespace) {
-        // A task, and no command.
-        words.insert(1, "chat".into());
-        return words;
-    }
-    if is(first, &PRINT) || is(first, &CHAT) {
-        let prints = words.iter().take_while(|it| *it != "--").any(|it| is(it, &PRINT));
-        let command = if prints { "run" } else { "chat" };
-        words.insert(1, command.into());
-    }
-    if words.get(1).is_some_and(|it| it == "chat") {
-        const RESUME: [&str; 2] = ["-r", "--resume"];
-        let switch = words.iter().take_while(|it| *it != "--").position(|it| is(it, &RESUME));
-        let is_value = |it: &OsString| !it.to_string_lossy().starts_with('-');
-        if let Some(at) = switch.filter(|at| !words.get(at + 1).is_some_and(is_value)) {
-            words[at] = "--choose-session".into();
-        }
-    }
-    if words.get(1).is_some_and(|it| it == "run") {
-        let switch = words.iter().take_while(|it| *it != "--").position(|it| is(it, &PRINT));
-        let is_value = |it: &OsString| it == "-" || !it.to_string_lossy().starts_with('-');
-        if let Some(at) = switch.filter(|at| !words.get(at + 1).is_some_and(is_value)) {
-            words.remove(at);
-        }
-    }
-    words
-}
-
 impl RunArgs {
     /// Returns the source of the prompt, from the argument or the option.
     pub fn prompt(&self) -> PromptSource {
         PromptSource::new(self.prompt.as_deref().or(self.prompt_option.as_deref()))
+    }
+
+    fn problem(&self) -> Option<&'static str> {
+        let streams = self.agent.surroundings.output_format() == Some(OutputFormat::StreamJson);
+        (self.verbose && !streams).then_some(
+            "'--verbose' and '--include-partial-messages' need '--output-format stream-json', which always prints every event",
+        )
     }
 }
 

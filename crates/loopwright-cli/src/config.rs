@@ -73,7 +73,7 @@ pub use roots::Roots;
 pub use sandbox::{Bytes, MAX_TIMEOUT, NetworkSetting, SandboxSettings, Strings};
 pub(crate) use sandbox::{bytes, in_home};
 pub use secret::{SecretRef, Text};
-pub use sources::{ConfigSources, Discovery};
+pub use sources::{ConfigSources, Discovery, NamedServers};
 pub use timeouts::Timeouts;
 pub use user_only::Reason;
 pub use value::{Mismatch, SettingValue};

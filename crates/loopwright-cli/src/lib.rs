@@ -60,6 +60,7 @@ pub mod media;
 mod mcp_completions;
 mod mcp_mentions;
 mod mcp_servers;
+mod named_file;
 mod notify;
 mod cost_consent;
 mod project;

@@ -31,6 +31,8 @@ pub(crate) fn load(flags: Flags) -> Result<(ConfigSources, Loaded), ConfigError>
     let mut sources = ConfigSources::from_process()
         .map_err(|source| ConfigError::Workdir { path: ".".into(), source })?;
     sources.discovery = flags.discovery;
+    sources.named_servers.clone_from(&flags.mcp_servers);
+    sources.only_named_servers = flags.only_named_servers;
     let mut loaded = Config::load(flags, &sources)?;
     claude_keys::apply(&mut loaded, &sources);
     Ok((sources, loaded))

@@ -66,7 +66,7 @@ pub(crate) fn user_file(sources: &ConfigSources) -> Option<PathBuf> {
 }
 
 impl ConfiguredServers {
-    /// Finds the servers of a configuration. Of two servers of a name, the user's own counts: rules that allow its tools
+    /// Finds the servers of a configuration, those that options name first. Of two servers of a name, the user's own counts: rules that allow its tools
     /// must never allow those of a project.
     pub(crate) fn find(
         config: &Config,
@@ -74,6 +74,14 @@ impl ConfiguredServers {
         project: &ProjectSettings,
     ) -> Self {
         let mut found = Self::default();
+        for named in &sources.named_servers {
+            for server in &named.servers {
+                found.add(Ok(server.clone()), &named.source, true, false);
+            }
+        }
+        if sources.only_named_servers {
+            return found;
+        }
         for (name, table) in &config.mcp.user {
             let file = table.origin.file().map(Path::to_path_buf).unwrap_or_default();
             if !table.value.0.disabled {

@@ -1,7 +1,6 @@
 //! Images and documents that users attach.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use loopwright_capabilities::files::{
@@ -9,6 +8,8 @@ use loopwright_capabilities::files::{
 };
 use loopwright_core::messages::Part;
 use tokio_util::sync::CancellationToken;
+
+use crate::named_file;
 
 /// A file cannot be attached.
 #[derive(Debug, thiserror::Error)]
@@ -46,13 +47,13 @@ pub enum AttachError {
 /// Returns an error if the file cannot be read, has another format, or is too large.
 pub(crate) fn read(path: &Path) -> Result<Part, AttachError> {
     let limits = MediaLimits::default();
-    let mut bytes = Vec::new();
-    let file = File::open(path)
-        .and_then(|it| it.take(limits.max_file_bytes() + 1).read_to_end(&mut bytes));
+    // The limits report a file that is too long.
+    let bytes = named_file::beginning(path, limits.max_file_bytes() + 1);
     let path = path.to_owned();
-    if let Err(source) = file {
-        return Err(AttachError::Read { path, source });
-    }
+    let bytes = match bytes {
+        Ok(bytes) => bytes,
+        Err(source) => return Err(AttachError::Read { path, source }),
+    };
     match limits.read(&path.to_string_lossy(), bytes) {
         Ok(Some(media)) => Ok(media.part),
         Ok(None) => Err(AttachError::Kind { path }),

@@ -2,6 +2,7 @@
 
 mod own;
 mod refusal;
+mod resumed;
 mod switch;
 mod workdir;
 
@@ -15,16 +16,15 @@ use loopwright_core::{
     messages::{Cost, InferenceOptions},
 };
 use loopwright_models::Providers;
-use loopwright_sessions::{
-    AgentSession, MemoryStore, SessionHeader, SessionRepository, SessionStore,
-};
+use loopwright_sessions::{AgentSession, MemoryStore, SessionHeader, SessionStore};
 
 pub use self::refusal::StartError;
+use self::resumed::ResumedSession;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Setup;
 use crate::answer_checks::AnswerChecks;
-use crate::args::session::{ForkRef, ResumeArgs, SessionArgs};
+use crate::args::session::SessionArgs;
 use crate::args::{AgentArgs, Cli};
 use crate::capability_settings;
 use crate::check::Check;
@@ -52,7 +52,7 @@ use crate::project_settings::ProjectSettings;
 use crate::remote_agents;
 use crate::restate::scheduled;
 use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
-use crate::session::{SessionsError, find, latest};
+use crate::session::SessionsError;
 use crate::session_budget::SessionBudget;
 use crate::store::StoreLocation;
 use crate::tools;
@@ -81,12 +81,6 @@ impl Hook for NoopListener {
     fn points(&self) -> HookPoints {
         HookPoints::from_points([])
     }
-}
-
-/// The session that a conversation continues with.
-struct ResumedSession {
-    session: AgentSession,
-    fork: Option<ForkRef>,
 }
 
 /// What a conversation is put together from.
@@ -358,7 +352,7 @@ impl Startup {
         started: Started,
     ) -> Result<Conversation, StartError> {
         let Started { new, store, name } = started;
-        let found = self.found(&*store, &typed.origin, &store).await?;
+        let found = self.found(&store, typed).await?;
         let mut setup = match (&found, new) {
             (Some(found), _) => {
                 self.go_to(cli, agent, typed, found.session.header())?;
@@ -402,7 +396,8 @@ impl Startup {
             session = Some(match from {
                 Some(from) => {
                     let runtime = maintenance_runtime(&store);
-                    let forked = Box::pin(runtime.fork(old.id(), from.step, None)).await;
+                    let into = typed.session_id.clone();
+                    let forked = Box::pin(runtime.fork(old.id(), from.step, into)).await;
                     forked.map_err(SessionsError::from)?.id
                 }
                 None => old.id().clone(),
@@ -418,7 +413,7 @@ impl Startup {
             budget,
             interrupted,
             session,
-            new_id: None,
+            new_id: typed.session_id.clone(),
             is_attended: false,
             asks_about_cost: false,
             notifies: self.config.chat.notifies(),
@@ -429,27 +424,6 @@ impl Startup {
             has_begun: CancellationToken::new(),
             command,
         })
-    }
-
-    async fn found(
-        &self,
-        store: &dyn SessionStore,
-        origin: &ResumeArgs,
-        shared: &Arc<dyn SessionStore>,
-    ) -> Result<Option<ResumedSession>, SessionsError> {
-        let header = match (&origin.resume, &origin.fork) {
-            (Some(id), _) => find(store, id).await?,
-            (None, Some(fork)) => find(store, &fork.id).await?,
-            (None, None) if origin.latest => latest(store, &self.config.workdir).await?,
-            (None, None) => return Ok(None),
-        };
-        let session = SessionRepository::new(Arc::clone(shared)).load(&header.id).await?;
-        if origin.fork.is_none()
-            && let Some(missing) = store.missing(&header.id).await?
-        {
-            return Err(SessionsError::Incomplete { id: header.id, problem: missing.problem });
-        }
-        Ok(Some(ResumedSession { session, fork: origin.fork.clone() }))
     }
 
     /// Works in the directory of the session, unless another one is given.
@@ -484,6 +458,8 @@ fn load(
 ) -> Result<(ConfigSources, Loaded), ConfigError> {
     let mut flags = agent.flags(cli.config.as_deref());
     flags.store.clone_from(&session.store);
+    flags.mcp_servers.clone_from(&session.servers.mcp_config);
+    flags.only_named_servers = session.servers.strict_mcp_config;
     if let Some(workdir) = workdir {
         flags.workdir = workdir.to_path_buf();
     }

@@ -120,6 +120,59 @@ fn the_command_runs_in_the_sandbox_and_sees_what_the_agent_wrote() {
 }
 
 #[test]
+fn what_the_sandbox_refused_of_a_command_that_passes_is_told() {
+    let verified = |options: &[&str]| {
+        let world = World::new();
+        let options = [&["--verify", "echo x > .envrc; echo y > y.txt"], options].concat();
+        let (done, _server) = run(&world, vec![streamed("One.", "stop")], &options);
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        let there = [".envrc", "y.txt"].map(|it| world.path("project").join(it).exists());
+        assert_eq!(there, [false, true], "{}", done.stderr);
+        done
+    };
+    let shown = verified(&[]);
+    assert!(shown.stderr.contains("✓ verify echo x"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("`.envrc`"), "{}", shown.stderr);
+    let told = report(&verified(&["--output-format", "json"]))["verification"]["notes"].clone();
+    assert!(told[0].as_str().unwrap().contains("`.envrc`"), "{told}");
+}
+
+#[test]
+fn pipes_and_devices_are_refused_before_the_model_is_asked() {
+    let world = World::new();
+    for pipe in ["project/pipe.json", "project/pipe.png"] {
+        let made = std::process::Command::new("mkfifo").arg(world.path(pipe)).status().unwrap();
+        assert!(made.success());
+    }
+    for (option, file, told) in [
+        ("--schema", "pipe.json", "it is a named pipe, not a regular file"),
+        ("--schema", "/dev/zero", "it is a device, not a regular file"),
+        ("--image", "pipe.png", "it is a named pipe, not a regular file"),
+        ("--image", "/dev/zero", "it is a device, not a regular file"),
+        ("-o", "pipe.json", "it is a named pipe, not a regular file"),
+        ("-o", "/dev/zero", "it is a device, not a regular file"),
+    ] {
+        let (done, server) = run(&world, vec![], &[option, file]);
+        assert!(done.status == 2 && done.stderr.contains(told), "{option} {file}: {done:?}");
+        assert!(!server.was_asked());
+    }
+}
+
+#[test]
+fn what_another_program_prints_can_be_the_schema_and_take_the_answer() {
+    let world = World::new();
+    let server = Server::start([streamed(r#"{"value": [1]}"#, "stop")]);
+    let line = format!(
+        "loopwright run -m openai-compatible/test --base-url {} -q \
+         --schema <(echo '{{\"type\": \"array\"}}') -o >(tr 1 2 > copy.json) 'Go on.' > answer.json; cat answer.json; \
+         for n in $(seq 100); do [ -s copy.json ] && break; sleep 0.1; done; cat copy.json",
+        server.url
+    );
+    let done = world.shell(&line);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "[1]\n[2]\n"), "{}", done.stderr);
+}
+
+#[test]
 fn a_run_without_a_complete_answer_is_not_verified() {
     let world = World::new();
     let options = ["--verify", "touch ran", "--output-format", "json"];

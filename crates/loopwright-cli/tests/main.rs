@@ -43,6 +43,7 @@ mod modes;
 mod own_agent;
 mod own_folders;
 mod pages;
+mod peer_options;
 mod permissions;
 mod program;
 mod projects;

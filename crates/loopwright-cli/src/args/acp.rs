@@ -24,6 +24,7 @@ pub struct AcpArgs {
 impl AcpArgs {
     /// Returns the session options as those of a run with this starting point.
     pub fn session_args(&self, origin: ResumeArgs) -> SessionArgs {
-        SessionArgs { origin, store: self.store.clone(), on_interrupted: self.on_interrupted }
+        let (store, on_interrupted) = (self.store.clone(), self.on_interrupted);
+        SessionArgs { origin, store, on_interrupted, ..SessionArgs::default() }
     }
 }

@@ -11,7 +11,7 @@ use loopwright_capabilities::permissions::OnAsk;
 use loopwright_core::messages::ReasoningEffort;
 use loopwright_permissions::Mode;
 
-use super::values::{BaseUrlParser, effort, parsed, tool_list};
+use super::values::{BaseUrlParser, effort, parsed, permission_mode, tool_list};
 use crate::completions;
 use crate::config::{
     BaseUrl, Discovery, Dollars, Flags, ModelName, ModelRefs, OutputFormat, ShadowFile,
@@ -84,7 +84,7 @@ pub struct AgentArgs {
 #[command(next_help_heading = "Permissions")]
 pub struct PermissionArgs {
     /// Choose which tool calls run without an allow rule: plan, ask, accept-edits, auto, deny or unconfined [default: auto]
-    #[arg(long, value_name = "MODE", value_parser = parsed::<Mode>)]
+    #[arg(long, value_name = "MODE", value_parser = permission_mode, alias = "approval-mode")]
     pub permission_mode: Option<Mode>,
     /// Same as `--permission-mode unconfined`, under the name that other programs use
     #[arg(
@@ -95,6 +95,13 @@ pub struct PermissionArgs {
         alias = "yolo"
     )]
     pub dangerously_skip_permissions: bool,
+    /// Same as `--permission-mode auto`, under the name that Codex uses
+    #[arg(
+        long,
+        hide = true,
+        conflicts_with_all = ["permission_mode", "dangerously_skip_permissions"]
+    )]
+    pub full_auto: bool,
     /// Allow the tool calls that match RULE, such as `Bash(cargo test *)`
     #[arg(long, value_name = "RULE", alias = "allowedTools", alias = "allowed-tools")]
     pub allow: Vec<String>,
@@ -172,7 +179,7 @@ pub enum Transport {
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
     /// Work in this directory and access nothing outside it [default: the current directory]
-    #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath, alias = "cd")]
     pub workdir: Option<PathBuf>,
     /// Set the format of standard output [default: text]
     #[arg(long, value_name = "FORMAT", value_enum)]
@@ -267,7 +274,8 @@ impl PermissionArgs {
     /// Adds the rules to the command-line layer of the configuration.
     pub fn add_to(&self, flags: &mut Flags) {
         let skipped = self.dangerously_skip_permissions.then_some(Mode::Unconfined);
-        flags.permission_mode = self.permission_mode.or(skipped);
+        let automatic = self.full_auto.then_some(Mode::Auto);
+        flags.permission_mode = self.permission_mode.or(skipped).or(automatic);
         flags.allow.clone_from(&self.allow);
         flags.ask.clone_from(&self.ask);
         flags.deny.clone_from(&self.deny);

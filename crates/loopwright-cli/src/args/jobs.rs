@@ -296,5 +296,6 @@ impl WorkerArgs {
 }
 
 fn session_args(origin: ResumeArgs, store: Option<Text>) -> SessionArgs {
-    SessionArgs { origin, store, on_interrupted: Some(OnInterruptedArg::RequireDecision) }
+    let on_interrupted = Some(OnInterruptedArg::RequireDecision);
+    SessionArgs { origin, store, on_interrupted, ..SessionArgs::default() }
 }

@@ -11,7 +11,7 @@ use loopwright_server::{InvalidIssuer, Limits, OidcIssuer, Role};
 use loopwright_sessions::JobLabel;
 
 use super::agent::AgentArgs;
-use super::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
+use super::session::{OnInterruptedArg, SessionArgs};
 use super::snapshots::SnapshotArgs;
 use super::values::{StoreParser, parsed};
 use crate::config::Text;
@@ -262,11 +262,10 @@ impl PrincipalLimitArgs {
 impl ServeArgs {
     /// Returns the session options in the form that a run takes.
     pub fn session_args(&self) -> SessionArgs {
-        let origin = ResumeArgs::default();
         SessionArgs {
-            origin,
             store: self.store.clone(),
             on_interrupted: Some(OnInterruptedArg::RequireDecision),
+            ..SessionArgs::default()
         }
     }
 }

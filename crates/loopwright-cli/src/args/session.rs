@@ -3,22 +3,28 @@
 use std::fmt;
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use loopwright_core::OnInterrupted;
 use loopwright_sessions::{InvalidSessionId, SessionId};
 
-use super::values::StoreParser;
+use super::values::{StoreParser, mcp_servers};
 use crate::completions;
-use crate::config::Text;
+use crate::config::{NamedServers, Text};
 
 /// The session of a run.
-#[derive(Clone, Debug, PartialEq, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Session")]
 pub struct SessionArgs {
     /// The starting point.
     #[command(flatten)]
     pub origin: ResumeArgs,
+    /// Resume a copy of the session that --continue or --resume selects
+    #[arg(long, requires = "ResumeArgs", conflicts_with_all = ["fork", "no_session"])]
+    pub fork_session: bool,
+    /// Give the new session, or the copy, this ID
+    #[arg(long, value_name = "ID")]
+    pub session_id: Option<SessionId>,
     /// Use this session store [default: sessions.db in ~/.local/state/loopwright]
     #[arg(long, value_name = "URL", value_parser = StoreParser)]
     pub store: Option<Text>,
@@ -26,6 +32,21 @@ pub struct SessionArgs {
     /// ask you, otherwise report-unknown]
     #[arg(long, value_name = "POLICY", value_enum)]
     pub on_interrupted: Option<OnInterruptedArg>,
+    /// Servers of the Model Context Protocol.
+    #[command(flatten)]
+    pub servers: McpServerArgs,
+}
+
+/// Servers of the Model Context Protocol, named on the command line.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "MCP servers")]
+pub struct McpServerArgs {
+    /// Add the MCP servers of this file or JSON object, with the keys of `.mcp.json`; they need no trust
+    #[arg(long, value_name = "FILE|JSON", value_hint = ValueHint::FilePath, value_parser = mcp_servers)]
+    pub mcp_config: Vec<NamedServers>,
+    /// Use no MCP servers but those of --mcp-config
+    #[arg(long)]
+    pub strict_mcp_config: bool,
 }
 
 /// The starting point of a run; without these options, a new session.
@@ -84,6 +105,20 @@ pub enum InvalidForkRef {
 }
 
 impl SessionArgs {
+    /// Returns the options for another session than the one that was typed.
+    #[must_use]
+    pub fn with_origin(&self, origin: ResumeArgs) -> Self {
+        Self { origin, fork_session: false, session_id: None, ..self.clone() }
+    }
+
+    /// Returns why the options contradict each other; `None` if they do not.
+    pub(super) fn problem(&self) -> Option<&'static str> {
+        let resumes = self.origin.latest || self.origin.resume.is_some();
+        (self.session_id.is_some() && resumes && !self.fork_session).then_some(
+            "'--session-id' cannot change the ID of a session that is resumed; pass '--fork-session' to resume a copy with this ID",
+        )
+    }
+
     /// Returns the policy for interrupted calls; `None` means that it depends on whether a user can be asked.
     pub fn interrupted(&self) -> Option<OnInterrupted> {
         self.on_interrupted.map(|it| match it {

@@ -270,6 +270,8 @@ fn options_of_other_programs_are_known() {
     ] {
         assert_eq!(mode(&[name]), unconfined, "{name}");
     }
+    assert_eq!(mode(&["--full-auto"]), Some(loopwright_permissions::Mode::Auto));
+    assert!(run_error(&["--full-auto", "--yolo"]).contains("cannot be used with"));
     let both = ["--yolo", "--permission-mode", "ask"];
     assert!(run_error(&both).contains("cannot be used with"), "{}", run_error(&both));
     for (theirs, ours) in [
@@ -281,6 +283,10 @@ fn options_of_other_programs_are_known() {
         (["--fallback-model", "a/b"], ["--fallback", "a/b"]),
         (["--include-directories", "/"], ["--add-dir", "/"]),
         (["--print", "x"], ["--prompt", "x"]),
+        (["--approval-mode", "auto_edit"], ["--permission-mode", "accept-edits"]),
+        (["--approval-mode", "yolo"], ["--permission-mode", "unconfined"]),
+        (["--approval-mode", "plan"], ["--permission-mode", "plan"]),
+        (["--cd", "web"], ["--workdir", "web"]),
         (["--effort", "max"], ["--effort", "high"]),
         (["--ephemeral", "x"], ["--no-session", "x"]),
         (["--no-session-persistence", "x"], ["--no-session", "x"]),

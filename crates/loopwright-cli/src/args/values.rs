@@ -1,7 +1,6 @@
 //! Option values in the types of the configuration.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::Path;
 
 use clap::builder::TypedValueParser;
@@ -10,10 +9,15 @@ use clap::{Arg, Command};
 use loopwright_agent::NameList;
 use loopwright_capabilities::structured::AnswerSchema;
 use loopwright_core::messages::ReasoningEffort;
-use loopwright_permissions::ToolRule;
+use loopwright_mcp::{EntryError, McpFile};
+use loopwright_permissions::{Mode, ToolRule};
 use serde_json::Value;
 
-use crate::config::{BaseUrl, SettingValue, Text};
+use crate::config::{BaseUrl, NamedServers, SettingValue, Text};
+use crate::named_file;
+
+/// How long a file of JSON may be that an option names.
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Parses a value or reports what was expected; clap adds the option and the input.
 pub(super) fn parsed<T: SettingValue>(text: &str) -> Result<T, String> {
@@ -29,6 +33,37 @@ pub(super) fn effort(text: &str) -> Result<ReasoningEffort, String> {
         "high" | "xhigh" | "max" => Ok(ReasoningEffort::High),
         _ => Err("must be `minimal`, `low`, `medium` or `high`".to_owned()),
     }
+}
+
+/// Parses a permission mode. The names of Gemini CLI that differ stand for the modes that do the same.
+pub(super) fn permission_mode(text: &str) -> Result<Mode, String> {
+    match text {
+        "auto_edit" => Ok(Mode::AcceptEdits),
+        "yolo" => Ok(Mode::Unconfined),
+        _ => parsed(text),
+    }
+}
+
+/// Parses MCP servers, or reads them from a file. Each of them must be valid.
+pub(super) fn mcp_servers(text: &str) -> Result<NamedServers, String> {
+    let is_json = text.trim_start().starts_with('{');
+    let read = || {
+        named_file::read_text(Path::new(text), MAX_FILE_BYTES).map_err(|error| {
+            format!("cannot read the servers: {error}; pass a file or a JSON object")
+        })
+    };
+    let json = if is_json { text.to_owned() } else { read()? };
+    let file = McpFile::parse(&json).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        format!("line {line}, column {column}: not a valid MCP server file; pass an object with `mcpServers`")
+    })?;
+    if file.servers.is_empty() {
+        return Err("it has no servers; pass an object with `mcpServers`".to_owned());
+    }
+    let servers: Result<_, _> = file.servers().collect();
+    let servers = servers.map_err(|error: EntryError| error.to_string())?;
+    let source = if is_json { "--mcp-config".into() } else { text.into() };
+    Ok(NamedServers { source, servers })
 }
 
 /// Parses tool names separated by commas or blanks.
@@ -55,7 +90,7 @@ pub(super) fn answer_schema(text: &str) -> Result<AnswerSchema, String> {
     let is_value = || !Path::new(text).exists() && serde_json::from_str::<Value>(text).is_ok();
     let is_json = text.trim_start().starts_with('{') || is_value();
     let read = || {
-        fs::read_to_string(text).map_err(|error| {
+        named_file::read_text(Path::new(text), MAX_FILE_BYTES).map_err(|error| {
             format!("cannot read the schema: {error}; pass a file or a JSON object")
         })
     };

@@ -8,7 +8,7 @@ use loopwright_permissions::{Mode, Rule};
 
 use super::layer::Layer;
 use super::{
-    BaseUrl, Discovery, Dollars, Limits, ModelName, ModelRefs, Origin, OutputFormat,
+    BaseUrl, Discovery, Dollars, Limits, ModelName, ModelRefs, NamedServers, Origin, OutputFormat,
     PermissionSettings, RuleList, SessionLimits, Setting, ShadowFile, Strings, Text,
 };
 
@@ -61,6 +61,10 @@ pub struct Flags {
     pub shadow: Option<ShadowFile>,
     /// Overrides `store.url`.
     pub store: Option<Text>,
+    /// MCP servers that options name.
+    pub mcp_servers: Vec<NamedServers>,
+    /// Whether these are the only MCP servers.
+    pub only_named_servers: bool,
     /// What is looked for besides.
     pub discovery: Discovery,
 }

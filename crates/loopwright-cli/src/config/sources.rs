@@ -20,8 +20,21 @@ pub struct ConfigSources {
     pub managed: Option<PathBuf>,
     /// What is looked for.
     pub discovery: Discovery,
+    /// MCP servers that options name.
+    pub named_servers: Vec<NamedServers>,
+    /// Whether these are the only MCP servers.
+    pub only_named_servers: bool,
     /// MCP servers that the user's editor names, and why others cannot be used.
     pub editor_servers: Vec<Result<McpServer, EntryError>>,
+}
+
+/// The MCP servers of a file or of a JSON object, which an option names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedServers {
+    /// The file, or the option that has the object.
+    pub source: PathBuf,
+    /// The servers.
+    pub servers: Vec<McpServer>,
 }
 
 /// What is looked for besides what is named on the command line and in variables.
@@ -47,8 +60,8 @@ impl ConfigSources {
         let home = std::env::home_dir().filter(|home| home.is_absolute());
         let discovery = Discovery::default();
         let managed = Some(PathBuf::from("/etc/claude-code"));
-        let (cwd, editor_servers) = (std::env::current_dir()?, Vec::new());
-        Ok(Self { environment, cwd, home, managed, discovery, editor_servers })
+        let cwd = std::env::current_dir()?;
+        Ok(Self { environment, cwd, home, managed, discovery, ..Self::default() })
     }
 
     /// Returns the directory of the user's configuration, if there is a place for it and it is looked for.

@@ -15,7 +15,7 @@ use self::agent_tool::agent_tool;
 use self::library::Library;
 use crate::agent::Setup;
 use crate::args::mcp::{McpArgs, McpServeArgs, ServedTools};
-use crate::args::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
+use crate::args::session::{OnInterruptedArg, SessionArgs};
 use crate::args::{AgentArgs, Cli};
 use crate::commands::Commands;
 use crate::console;
@@ -56,9 +56,9 @@ async fn prepare(
     agent.model.clone_from(&typed.model);
     agent.permissions.clone_from(&typed.permissions);
     let session = SessionArgs {
-        origin: ResumeArgs::default(),
         store: typed.store.clone(),
         on_interrupted: Some(OnInterruptedArg::ReportUnknown),
+        ..SessionArgs::default()
     };
     let startup = Startup::load(cli, &agent, &session)?;
     if !typed.tools.is_empty() {

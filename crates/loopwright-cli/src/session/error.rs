@@ -158,7 +158,7 @@ pub enum SessionsError {
         source: io::Error,
     },
     /// The name is taken.
-    #[error("session ID `{0}` is already taken; choose another one with `--id`")]
+    #[error("session ID `{0}` is already taken; choose another one")]
     Taken(SessionId),
     /// A file sets what only the user's own agents may set.
     #[error(

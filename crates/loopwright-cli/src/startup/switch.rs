@@ -25,9 +25,10 @@ impl Startup {
         from: &Conversation,
         id: SessionId,
     ) -> Result<(Self, Conversation), StartError> {
-        let (mut agent, mut typed) = (args.agent.clone(), args.session.clone());
+        let mut agent = args.agent.clone();
         (agent.definition, agent.model, agent.system_prompt) = (None, None, None);
-        typed.origin = ResumeArgs { resume: Some(id), ..ResumeArgs::default() };
+        let typed = ResumeArgs { resume: Some(id), ..ResumeArgs::default() };
+        let typed = args.session.with_origin(typed);
         Self::again(cli, &agent, &typed, from).await
     }
 
@@ -45,9 +46,10 @@ impl Startup {
         let (opening, mut conversation) = if let Some(id) = from.session.clone() {
             Self::switch(cli, args, from, id).await?
         } else {
-            let typed = SessionArgs { origin: ResumeArgs::default(), ..args.session.clone() };
+            let typed = args.session.with_origin(ResumeArgs::default());
             Self::again(cli, &args.agent, &typed, from).await?
         };
+        conversation.new_id.clone_from(&from.new_id);
         let setup = &mut conversation.setup;
         setup.llm.clone_from(&from.setup.llm);
         setup.context_window = from.setup.context_window;
