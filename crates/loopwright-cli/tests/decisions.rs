@@ -136,6 +136,42 @@ fn a_tool_that_runs_elsewhere_is_denied_or_ends_a_run_that_does_not_wait() {
     }
 }
 
+/// The status, the denied calls and the results for the model of a run that waits for nothing.
+fn refused(server: &Server, (done, report): &(Done, Value)) -> (i32, Value, Vec<Value>, bool) {
+    (done.status, report["denials"].clone(), told(server), report["pending"].is_null())
+}
+
+#[test]
+fn a_request_that_already_waits_is_refused_like_a_new_one_on_every_store() {
+    let ask = ["--permission-mode", "ask", "--allow", "Agent"];
+    let call = || streamed_call("", "rm a.txt");
+    let kinds: [(&[&str], Vec<Reply>); 4] = [
+        (&[], vec![call(), done()]),
+        (&[], vec![streamed_tool("", "ask_user", &json!({ "question": "Which?" })), done()]),
+        (&["--agent", "finder"], vec![streamed_tool("", "locate", &json!({})), done()]),
+        (&["--agent", "lead"], vec![spawning(), call(), streamed("I must not.", "stop"), done()]),
+    ];
+    for (agent, replies) in kinds {
+        for on_ask in ["deny", "fail"] {
+            let options = [&ask[..], &["--on-ask", on_ask]].concat();
+            let server = Server::start(replies.clone());
+            let fresh = run(&world(), &server, &[agent, &options, &["Go."]].concat());
+            let expect = refused(&server, &fresh);
+            assert!(matches!(expect.0, 0 | 8) && expect.3, "{}", fresh.0.stderr);
+            for store in ["files:kept", "sqlite:kept.db"] {
+                let (world, server) = (world(), Server::start(replies.clone()));
+                let store = ["--store", store];
+                let (paused, report) =
+                    run(&world, &server, &[agent, &ask, &store, &["Go."]].concat());
+                assert_eq!(paused.status, 9, "{}", paused.stderr);
+                let resume = ["--resume", report["session_id"].as_str().unwrap()];
+                let resumed = run(&world, &server, &[&options[..], &store, &resume].concat());
+                assert_eq!(refused(&server, &resumed), expect, "{store:?}: {}", resumed.0.stderr);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_result_lists_the_denied_calls_of_sub_agents_with_their_path() {
     let lead = ["--agent", "lead", "--permission-mode", "ask", "--allow", "Agent"];

@@ -97,14 +97,69 @@ fn an_interrupted_call_that_is_asked_about_in_a_run_that_does_not_wait_has_an_un
     }
 }
 
+/// An agent with one call that waits, which its argument names, of the kinds of `needing`.
+fn needing_one(tool: &str) -> AgentLoop {
+    let steps = [ScenarioStep::tool_call(tool, json!({ "n": 1 })), "done".into()];
+    let scripted = agent(steps).with_tools(needing().tools().clone());
+    let policy = CallableHook::new("policy").before_tool(|call, _, _| match &*call.name {
+        "pay" => Ok(ToolDecision::Ask(ApprovalRequest::new("may it?", "policy"))),
+        _ => Ok(ToolDecision::Run),
+    });
+    hooked(&scripted, policy)
+}
+
+/// What a run leaves: its text, the results of its calls, the denied ones, and why it stopped.
+fn left(state: &AgentState) -> (String, Vec<String>, Vec<DeniedCall>, Option<String>) {
+    let stopped = state.stop_signal().map(|it| it.message.clone());
+    (state.text(), told(state), state.denied_calls(), stopped)
+}
+
 #[test]
-fn a_request_that_is_recorded_still_waits_in_a_run_that_denies_new_ones() {
-    let paused = execute(&needing(), asked());
-    let state = paused.try_decide(&[0], ApprovalDecision::Cancel).unwrap();
+fn a_request_that_already_waits_is_refused_like_a_new_one() {
+    for tool in ["ask", "locate", "pay"] {
+        for on_ask in [OnAsk::Deny, OnAsk::Fail] {
+            let options = || RunOptions { on_ask, ..RunOptions::default() };
+            let fresh = run(&needing_one(tool), asked(), options());
+            let agent = needing_one(tool);
+            let journal = MemoryJournal::new();
+            let paused = run(&agent, asked(), journaled(&journal));
+            assert_eq!((paused.pending().len(), paused.status()), (1, &ExecutionStatus::Paused));
+            let resumed =
+                run(&agent, replay(&journal), RunOptions { on_ask, ..journaled(&journal) });
+            assert_eq!(left(&resumed), left(&fresh), "{tool} {on_ask:?}");
+            assert_eq!((resumed.pending(), replay(&journal)), (vec![], resumed.clone()));
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_call_that_already_waits_is_not_repeated_by_a_run_that_does_not_wait() {
+    let steps = || [ScenarioStep::tool_call("pay", json!({})), "done".into()];
+    for (on_ask, answer) in [(OnAsk::Deny, "done"), (OnAsk::Fail, "")] {
+        let journal = MemoryJournal::new();
+        let first = agent(steps()).with_tool(MockTool::hanging("pay"));
+        run_until_stuck(first.start(asked(), journaled(&journal)).finish());
+        let pay = MockTool::returning("pay", "", "paid");
+        let second = agent(steps()).with_tool(pay.clone());
+        let on_interrupted = OnInterrupted::RequireApproval;
+        let waiting = RunOptions { on_interrupted, ..journaled(&journal) };
+        assert_eq!(run(&second, replay(&journal), waiting).pending().len(), 1);
+        let options = RunOptions { on_interrupted, on_ask, ..journaled(&journal) };
+        let state = run(&second, replay(&journal), options);
+        assert_eq!((state.text(), state.pending().len(), pay.calls()), (answer.into(), 0, vec![]));
+        assert!(told(&state)[0].starts_with("Unknown: "), "{:?}", told(&state));
+    }
+}
+
+#[test]
+fn of_several_requests_that_wait_the_undecided_ones_are_refused() {
+    let agent = needing();
+    let paused = execute(&agent, asked());
+    let state = paused.try_decide(&[2], ApprovalDecision::Approve).unwrap();
     let options = RunOptions { on_ask: OnAsk::Deny, ..RunOptions::default() };
-    let state = run(&needing(), state, options);
-    let waiting: Vec<_> = state.pending().iter().map(|it| it.call.name.to_string()).collect();
-    assert_eq!(waiting, ["locate", "pay"]);
+    let done = run(&agent, state, options);
+    let results = [format!("Blocked: {ANSWER}"), format!("Blocked: {RESULT}"), "paid".into()];
+    assert_eq!((told(&done), done.text()), (results.to_vec(), "done".into()));
 }
 
 #[test]

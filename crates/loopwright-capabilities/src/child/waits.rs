@@ -8,8 +8,8 @@ use std::sync::{
 use async_trait::async_trait;
 use loopwright_core::{
     AgentLoop, AgentState, ApprovalDecision, Arguments, ChangeRecord, DecisionError,
-    ExecutionStatus, FailureKind, IdempotencyKey, Journal, JournalError, OnInterrupted, RunOptions,
-    Seq, SideEffects, ToolOptions, ToolOutput, ToolPause, messages::TurnBody,
+    ExecutionStatus, FailureKind, IdempotencyKey, Journal, JournalError, OnAsk, OnInterrupted,
+    RunOptions, Seq, SideEffects, ToolOptions, ToolOutput, ToolPause, messages::TurnBody,
 };
 use loopwright_testing::{
     FakeModel, MemoryJournal, MockTool, ModelDriver, ScenarioStep, block_on, run_until_stuck,
@@ -68,6 +68,42 @@ fn run(agent: &AgentLoop, state: AgentState, journal: Option<&MemoryJournal>) ->
 
 fn reply(color: &str) -> ApprovalDecision {
     ApprovalDecision::Reply(color.into())
+}
+
+/// What the user learns of a run: its text, and the path, the tool and the arguments of each denied call.
+fn denials(state: &AgentState) -> (String, Vec<(Vec<String>, String)>) {
+    let calls = state.denied_calls().into_iter().map(|it| {
+        let path = it.agents.iter().map(ToString::to_string).collect();
+        (path, format!("{} {}", it.tool, it.arguments))
+    });
+    (state.text(), calls.collect())
+}
+
+#[test]
+fn a_question_of_a_sub_agent_that_already_waits_is_refused_like_a_new_one() {
+    let denied =
+        |n: u32| (vec!["helper".to_owned(), "painter".to_owned()], format!(r#"paint {{"n":{n}}}"#));
+    let all = vec![denied(1), denied(2)];
+    // The first one ends the run of the sub-agent.
+    for (on_ask, calls) in [(OnAsk::Deny, all), (OnAsk::Fail, vec![denied(1)])] {
+        let refusing = |agent: &AgentLoop, state, journal: Option<&MemoryJournal>| {
+            let journal = journal.map(|it| Arc::new(it.clone()) as _);
+            let options = RunOptions { env: test_env(1), journal, on_ask, ..RunOptions::default() };
+            block_on(agent.start(state, options).finish())
+        };
+        let asked = || AgentState::new().with_user_message("go");
+        let fresh = denials(&refusing(&two_levels().0, asked(), None));
+        assert_eq!(fresh.1, calls, "{on_ask:?}");
+        let journal = MemoryJournal::new();
+        for journal in [None, Some(&journal)] {
+            let (agent, paint) = two_levels();
+            let paused = run(&agent, asked(), journal);
+            assert_eq!((paused.pending().len(), paint.keys().len()), (2, 2));
+            let resumed = refusing(&agent, paused, journal);
+            assert_eq!(denials(&resumed), fresh, "{on_ask:?}");
+            assert_eq!((resumed.pending().len(), paint.keys().len()), (0, 2), "{on_ask:?}");
+        }
+    }
 }
 
 /// Answers the question of the innermost agent, and resumes all of them.

@@ -238,6 +238,11 @@ impl ToolPause {
         self.requests.is_empty() || self.requests.iter().any(is_over)
     }
 
+    /// Returns `true` if a sub-agent waits. In a run that does not wait, it refuses its own requests when it resumes.
+    pub(crate) fn is_of_subagent(&self) -> bool {
+        self.requests.iter().any(|it| !it.path.is_empty() && it.decision.is_none())
+    }
+
     pub(crate) fn decide(&mut self, below: &[u16], decision: &ApprovalDecision) {
         let asked = self.requests.iter_mut().find(|it| it.is_at(below) && it.decision.is_none());
         if let Some(request) = asked.filter(|it| it.kind.accepts(decision)) {

@@ -2,7 +2,7 @@
 
 /// The policy for a call that needs an approval, an answer or a result.
 ///
-/// It applies when the request is made. A request that is already recorded still waits.
+/// It applies to each open request: one that the run makes, and one that was recorded before the run resumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnAsk {
     /// The run pauses until there is a decision about the call.

@@ -450,22 +450,25 @@ impl Run {
         Ok(PhaseResult::Finished)
     }
 
-    /// Ends the calls that ask now, if the run does not wait for answers.
+    /// Ends the calls that ask, if the run does not wait for answers: now, or since before it resumed.
     fn refuse_requests(&mut self) {
         let on_ask = self.options.on_ask;
         let Some(batch) = self.batch.as_mut().filter(|_| on_ask != OnAsk::Pause) else { return };
         let acting = Arc::clone(&batch.acting);
-        let open = self.state.execution().and_then(|it| it.open_step());
-        let calls = open.map_or(&[][..], OpenStep::calls);
-        let is_recorded = |index: u16| {
-            matches!(calls.get(usize::from(index)), Some(CallState::AwaitingApproval(_)))
-        };
-        let asked = std::mem::take(&mut batch.asked);
-        let (recorded, new): (Vec<_>, Vec<_>) =
-            asked.into_iter().partition(|(index, _)| is_recorded(*index));
-        batch.asked = recorded;
-        for (index, asked) in new {
-            if let Some(refused) = on_ask.refuse_call(&acting, index, &asked) {
+        let (asked, waiting) =
+            (std::mem::take(&mut batch.asked), std::mem::take(&mut batch.waiting));
+        let pending = self.state.pending();
+        let (own, others): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .map(|index| (index, on_ask.refuse_answer(&pending, index)))
+            .partition(|(_, refused)| refused.is_some());
+        // The request of a sub-agent that cannot refuse it still waits.
+        batch.waiting = others.into_iter().map(|(index, _)| index).collect();
+        let asked = asked
+            .into_iter()
+            .map(|(index, asked)| (index, on_ask.refuse_call(&acting, index, &asked)));
+        for (index, refused) in own.into_iter().chain(asked.collect::<Vec<_>>()) {
+            if let Some(refused) = refused {
                 self.complete_call(&acting, index, refused);
             }
         }

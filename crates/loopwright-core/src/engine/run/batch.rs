@@ -16,7 +16,9 @@ use crate::{
     failure::{Failure, FailureKind},
     interrupted::OnInterrupted,
     journal::IdempotencyKey,
+    on_ask::OnAsk,
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, CANCELLED, ToolOutcome},
+    pause::ToolPause,
     run::{Run, cancel_safe::CancelSafe, halt::StopMode, running::Running},
     step::{CallState, Few, StepResponse},
     tool::{AnyTool, SideEffects},
@@ -168,7 +170,10 @@ impl Batch {
             }
             CallState::AwaitingAnswer => {
                 let acting = Arc::clone(&self.acting);
-                let pause = acting.pause(index).filter(|it| it.can_continue(now));
+                let goes_on = |it: &&ToolPause| {
+                    it.can_continue(now) || acting.on_ask != OnAsk::Pause && it.is_of_subagent()
+                };
+                let pause = acting.pause(index).filter(goes_on);
                 let (Some(pause), Some(arguments)) = (pause, edited.take()) else {
                     self.waiting.push(index);
                     return None;

@@ -12,6 +12,7 @@ use crate::{
     execution::ExecutionStatus,
     hook::HookPoint,
     meter::BudgetAccount,
+    on_ask::OnAsk,
     run::{Phase, PhaseResult, Run},
     trace,
 };
@@ -20,7 +21,8 @@ impl Run {
     /// Starts an execution, or resumes one that was interrupted or paused.
     pub(super) fn open(&mut self) -> PhaseResult {
         let now = self.now();
-        if *self.state.status() == ExecutionStatus::Paused && self.state.waits_at(now) {
+        let waits = self.options.on_ask == OnAsk::Pause && self.state.waits_at(now);
+        if *self.state.status() == ExecutionStatus::Paused && waits {
             self.drain_inbox_final();
             self.point = Phase::Over;
             return PhaseResult::Finished;

@@ -8,7 +8,7 @@ use crate::{
     executor::{AskedCall, CallContext, FinishedCall, PausedCall},
     on_ask::OnAsk,
     outcome::{ApprovalRequest, Arguments, ToolOutcome},
-    pause::RequestKind,
+    pause::{PendingApproval, RequestKind},
     stop::StopSignal,
 };
 
@@ -36,6 +36,16 @@ impl OnAsk {
     ) -> Option<FinishedCall> {
         let own = paused.pause.requests.iter().find(|it| it.path().is_empty())?;
         self.refuse(acting.call(index)?, own.question(), &own.kind)
+    }
+
+    /// Returns the end of a call whose tool asked before the run resumed. Returns `None` if only a sub-agent asked.
+    pub(super) fn refuse_answer(
+        self,
+        pending: &[PendingApproval<'_>],
+        index: u16,
+    ) -> Option<FinishedCall> {
+        let own = pending.iter().find(|it| it.index == index && it.path.is_empty())?;
+        self.refuse(own.call, own.question, own.kind)
     }
 
     fn refuse(
