@@ -1,6 +1,7 @@
 //! The dialog about waiting calls: the call, and the user's answer.
 
 mod anew;
+pub(crate) mod elsewhere;
 mod show;
 
 use std::sync::Arc;
@@ -8,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use loopwright_capabilities::bash::Bash;
 use loopwright_core::{
-    AgentState, ApprovalDecision, BoxError, PendingApproval, RequestKind, SystemClock,
+    AgentState, ApprovalDecision, BoxError, PendingApproval, RequestKind,
     messages::{Cost, ToolCall},
 };
 use loopwright_permissions::{Call, Decision, Mode, Policy};
 use loopwright_sessions::{
-    AgentSession, DecideShown, SessionError, SessionId, SessionRuntime, SessionStore, ShownRequest,
+    AgentSession, DecideShown, SessionError, SessionId, SessionRuntime, ShownRequest,
 };
 use serde_json::{Map, Value, json};
 
 use self::anew::decided_anew;
+use self::elsewhere::{FINISHED, SETTLED, SUPERSEDED, closed, finished};
 use self::show::{expected, explain, show};
 use crate::agent::Setup;
 use crate::chosen_rules::{self, ChosenRule, deciding};
@@ -110,7 +112,15 @@ pub(crate) async fn say(
             console::notify("Loopwright is waiting for your answer");
         }
         match decide(conversation, stage, &id, input, signals.as_deref_mut()).await {
-            Ok(Decided::All) => said = UserInput::default(),
+            Ok(Decided::All) => match finished(&conversation.store, &id).await {
+                Ok(Some(answer)) => {
+                    console::tell(FINISHED);
+                    console::print_text(&format!("{answer}\n"));
+                    return Turned::Ended(ExitCode::Done);
+                }
+                Ok(None) => said = UserInput::default(),
+                Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
+            },
             Ok(Decided::Later) => return Turned::Ended(exit_code),
             Ok(Decided::Left(InputEvent::Signal(reason))) => {
                 return Turned::Left(signals::exit_code(reason));
@@ -174,13 +184,6 @@ async fn ask_about_cost(
         });
     }
 }
-
-/// The result of an answer that came second.
-const SUPERSEDED: &str =
-    "your answer has no effect: another process answered or changed the request first";
-
-/// Why a dialog closes by itself.
-const SETTLED: &str = "another process answered or changed this request";
 
 /// How a dialog ends.
 enum Decided {
@@ -298,34 +301,6 @@ async fn decide(
             },
             Err(error) => return Err(error.into()),
         }
-    }
-}
-
-/// Waits until a request no longer waits for an answer: its time has passed, another process has answered it, or its
-/// session cannot be read.
-async fn closed(
-    store: Arc<dyn SessionStore>,
-    id: SessionId,
-    request: ShownRequest,
-    mut version: u64,
-    left: Option<Duration>,
-) {
-    let id = &id;
-    let settled = async {
-        let (runtime, clock) = (maintenance_runtime(&store), SystemClock::default());
-        while let Ok(Some(written)) = store.wait_for_write(id, version, &clock).await {
-            version = written.version;
-            let Ok(session) = runtime.session(id).await else { return };
-            let state = session.state();
-            let waits = |it: &PendingApproval<'_>| ShownRequest::of(id, state, it) == request;
-            if !state.pending().iter().any(waits) {
-                return;
-            }
-        }
-    };
-    match left {
-        Some(left) => drop(tokio::time::timeout(left, settled).await),
-        None => settled.await,
     }
 }
 

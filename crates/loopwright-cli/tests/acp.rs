@@ -175,6 +175,38 @@ fn an_answer_after_that_of_another_process_has_no_effect_and_keeps_no_rule() {
 }
 
 #[test]
+fn a_permission_request_is_withdrawn_when_another_process_answers() {
+    for (decision, told, remains) in
+        [(&["deny", "leave it"][..], "Blocked: leave it", true), (&["approve"], "", false)]
+    {
+        let replies = [
+            streamed_call("Removing. ", "rm a.txt"),
+            streamed("Done.", "stop"),
+            streamed("Still here.", "stop"),
+        ];
+        let (world, server) = (World::new(), Server::start(replies));
+        let mut editor = Editor::start(&world, &server, &["--permission-mode", "ask"]);
+        let session = editor.new_session(&world);
+        let turn = editor.send_prompt(&session, &prompt("Change it"));
+        editor.until_asked();
+        let decided = world.run(&[&["sessions", "decide", &session], decision].concat());
+        assert_eq!(decided.status, 0, "{}", decided.stderr);
+        // The editor answers nothing.
+        let ended = editor.wait(turn);
+        assert_eq!(ended["result"]["stopReason"], "end_turn", "{ended}");
+        assert_eq!(editor.withdrawn, [editor.open.clone()]);
+        assert_eq!(world.path("project/a.txt").exists(), remains);
+        let heard = server.heard().pop().unwrap().1.to_string();
+        assert!(heard.contains(told), "{heard}");
+        // A late answer changes nothing.
+        editor.select("allow-project");
+        let ended = editor.prompt(&session, &prompt("Are you there?"));
+        assert_eq!(ended["result"]["stopReason"], "end_turn", "{ended}");
+        assert!(!world.path(".config/loopwright/folders.toml").exists());
+    }
+}
+
+#[test]
 fn an_option_that_was_not_offered_allows_nothing() {
     let (world, server) = (World::new(), Server::start([write("1\n"), streamed("No.", "stop")]));
     let mut editor = Editor::start(&world, &server, &["--permission-mode", "ask"]);

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read as _, Write as _};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self as threads, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::channel::{mpsc, oneshot};
+use futures::future::{Either, select};
 use serde_json::{Value, json};
 
 use super::error::RpcError;
@@ -187,15 +189,26 @@ impl Connection {
         self.write(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}))
     }
 
-    /// Asks the editor something and waits for the answer.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the editor refuses or goes away.
-    pub(super) async fn request(&self, method: &str, params: Value) -> Response {
+    /// Asks the editor something and waits for the answer. Returns `None` if `withdrawn` finishes first: the editor is told
+    /// that the answer has become unnecessary, and a late answer is ignored.
+    pub(super) async fn request_unless(
+        &self,
+        method: &str,
+        params: &Value,
+        withdrawn: impl Future<Output = ()>,
+    ) -> Option<Response> {
         let (sender, answer) = oneshot::channel();
-        self.start(method, &params, Waiting::Task(sender));
-        answer.await.unwrap_or_else(|_| Err(closed()))
+        let id = self.start(method, params, Waiting::Task(sender));
+        match select(answer, pin!(withdrawn)).await {
+            Either::Left((answer, _)) => Some(answer.unwrap_or_else(|_| Err(closed()))),
+            Either::Right(_) => {
+                lock(&self.waiting).remove(&id);
+                let params = json!({"requestId": id});
+                let method = "$/cancel_request";
+                self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+                None
+            }
+        }
     }
 
     /// Asks the editor something and waits on this thread for the answer.

@@ -1,10 +1,15 @@
 //! Waiting calls, as permission requests to the editor.
 
+use std::pin::pin;
+
+use futures::future::{Either, select};
 use loopwright_core::{AgentState, ApprovalDecision, PendingApproval, messages::ToolCall};
 use loopwright_permissions::Decision;
 use loopwright_sessions::AgentSession;
 use serde_json::{Value, json};
 
+use super::connection::Connection;
+use super::error::RpcError;
 use super::tool_calls::{ToolCalls, absolute};
 use crate::agent::Setup;
 use crate::approval::{self, Scope};
@@ -12,6 +17,7 @@ use crate::chosen_rules::ChosenRule;
 use crate::permissions::RunPermissions;
 use crate::render::{planned_change, single_line};
 use crate::sessions::UserDecision;
+use crate::signals::CancelSwitch;
 
 /// The most characters of an option.
 const OPTION: usize = 120;
@@ -125,6 +131,39 @@ impl Answered {
         rules: &[String],
     ) {
         approval::keep(permissions, session, self.lasting, rules);
+    }
+}
+
+/// What became of a permission that the editor was asked for.
+pub(super) enum Asked {
+    Answered(Value),
+    /// The user cancelled the turn.
+    Cancelled,
+    /// Another process answered or changed the request, or its time has passed.
+    Settled,
+}
+
+/// Asks for a permission, unless the turn is cancelled or the request is settled meanwhile.
+///
+/// # Errors
+///
+/// Returns an error if the editor refuses or goes away.
+pub(super) async fn ask(
+    connection: &Connection,
+    brake: &CancelSwitch,
+    params: &Value,
+    settled: impl Future<Output = ()>,
+) -> Result<Asked, RpcError> {
+    let asked = connection.request_unless("session/request_permission", params, settled);
+    let cancelled = brake.token().cancelled();
+    match select(pin!(asked), pin!(cancelled)).await {
+        Either::Left((Some(Ok(answer)), _)) => Ok(Asked::Answered(answer)),
+        Either::Left((Some(Err(error)), _)) => Err(RpcError::internal(format!(
+            "the client did not answer a permission request: {}",
+            error.message()
+        ))),
+        Either::Left((None, _)) => Ok(Asked::Settled),
+        Either::Right(_) => Ok(Asked::Cancelled),
     }
 }
 

@@ -2,10 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::future::{Either, select};
 use loopwright_agent::{Definitions as _, tasks::TaskList};
 use loopwright_capabilities::skills::SkillAudience;
 use loopwright_core::{
@@ -19,11 +17,12 @@ use super::connection::Connection;
 use super::error::RpcError;
 use super::modes;
 use super::options;
-use super::permission::{self, Answered};
+use super::permission::{self, Answered, Asked};
 use super::replay;
 use super::servers::NamedServer;
 use super::tool_calls::ToolCalls;
 use super::updates::{Updates, plan, text};
+use crate::approval::elsewhere::{closed, finished};
 use crate::approval::suggested;
 use crate::chosen_rules::deciding;
 use crate::config::{Config, ConfigSources};
@@ -357,6 +356,10 @@ impl EditorSession {
                     return Ok("end_turn");
                 }
             }
+            if let Some(answer) = finished(&conversation.store, &self.id).await? {
+                self.tell(&text("agent_message_chunk", &answer));
+                return Ok("end_turn");
+            }
         }
     }
 
@@ -499,6 +502,8 @@ impl EditorSession {
         };
         let mut is_cancelled = false;
         loop {
+            let header = conversation.store.header(&self.id).await.map_err(SessionsError::from)?;
+            let version = header.map(|it| it.version);
             let session = runtime.session(&self.id).await.map_err(SessionsError::from)?;
             let state = session.state();
             let pending = state.pending();
@@ -506,6 +511,7 @@ impl EditorSession {
                 return Ok(if is_cancelled { Decided::Cancelled } else { Decided::All });
             };
             let is_question = !matches!(asked.kind, RequestKind::Approval);
+            let request = ShownRequest::of(&self.id, state, asked);
             let mut rules = Vec::new();
             let answered: Option<Answered> = if is_question && !is_cancelled {
                 let Some(answer) = reply.take() else {
@@ -524,16 +530,26 @@ impl EditorSession {
                     asked,
                     &rules,
                 );
-                match self.ask(brake, params).await? {
-                    Some(answer) => permission::decision(&answer, state, asked, &rules),
-                    None => None,
+                let left = asked.question.deadline.map(|at| at.since(now()));
+                let store = Arc::clone(&conversation.store);
+                let settled = closed(
+                    store,
+                    self.id.clone(),
+                    request.clone(),
+                    version.unwrap_or_default(),
+                    left,
+                );
+                match permission::ask(&self.connection, brake, &params, settled).await? {
+                    Asked::Answered(answer) => permission::decision(&answer, state, asked, &rules),
+                    Asked::Cancelled => None,
+                    // What the session has on record decides.
+                    Asked::Settled => continue,
                 }
             };
             let answered = answered.unwrap_or_else(|| {
                 is_cancelled = true;
                 ApprovalDecision::Deny { reason: permission::CANCELLED.to_owned() }.into()
             });
-            let request = ShownRequest::of(&self.id, state, asked);
             let resolution = answered.resolution.clone();
             let decide = DecideShown { request, resolution };
             let action = deciding(decide, answered.session_rules(&rules));
@@ -545,20 +561,6 @@ impl EditorSession {
                 Err(SessionError::Decision(error)) => console::warn(&error),
                 Err(error) => return Err(SessionsError::from(error).into()),
             }
-        }
-    }
-
-    /// Asks for a permission. Returns `None` if the turn is cancelled meanwhile.
-    async fn ask(&self, brake: &CancelSwitch, params: Value) -> Result<Option<Value>, RpcError> {
-        let asked = self.connection.request("session/request_permission", params);
-        let cancelled = brake.token().cancelled();
-        match select(pin!(asked), pin!(cancelled)).await {
-            Either::Left((Ok(answer), _)) => Ok(Some(answer)),
-            Either::Left((Err(error), _)) => Err(RpcError::internal(format!(
-                "the client did not answer a permission request: {}",
-                error.message()
-            ))),
-            Either::Right(_) => Ok(None),
         }
     }
 }

@@ -23,11 +23,13 @@ pub(super) struct Editor {
     /// What is selected when a permission is asked for; without it, nothing is answered.
     choice: Option<String>,
     /// The last permission request that was not answered.
-    open: Value,
+    pub(super) open: Value,
     /// The updates that came.
     pub(super) updates: Vec<Value>,
     /// The permissions that were asked for.
     pub(super) asked: Vec<Value>,
+    /// The permission requests that the program withdrew.
+    pub(super) withdrawn: Vec<Value>,
     /// The files that it has open, by their paths.
     pub(super) buffers: BTreeMap<String, String>,
     /// The files that were written through it.
@@ -71,6 +73,7 @@ impl Editor {
             open: Value::Null,
             updates: Vec::new(),
             asked: Vec::new(),
+            withdrawn: Vec::new(),
             buffers: BTreeMap::new(),
             written: Vec::new(),
         }
@@ -159,7 +162,7 @@ impl Editor {
     }
 
     fn take(&mut self, mut message: Value) {
-        let params = message["params"].take();
+        let mut params = message["params"].take();
         match message["method"].as_str() {
             Some("session/update") => self.updates.push(params["update"].clone()),
             Some("session/request_permission") => {
@@ -169,6 +172,7 @@ impl Editor {
                     self.select(&choice);
                 }
             }
+            Some("$/cancel_request") => self.withdrawn.push(params["requestId"].take()),
             Some("fs/read_text_file") => {
                 let path = params["path"].as_str().unwrap();
                 let answer = match self.buffers.get(path) {

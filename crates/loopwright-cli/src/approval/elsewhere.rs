@@ -1,0 +1,96 @@
+//! Requests that another process answers while a dialog shows them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loopwright_core::{PendingApproval, SystemClock};
+use loopwright_sessions::{SessionId, SessionStore, ShownRequest};
+
+use crate::loops::maintenance_runtime;
+use crate::session::SessionsError;
+
+/// The result of an answer that came second.
+pub(crate) const SUPERSEDED: &str =
+    "your answer has no effect: another process answered or changed the request first";
+
+/// Why a dialog closes by itself.
+pub(crate) const SETTLED: &str = "another process answered or changed this request";
+
+/// Why there is nothing left to do after a dialog.
+pub(crate) const FINISHED: &str = "another process finished this run";
+
+/// Waits until a request no longer waits for an answer: its time has passed, another process has answered it, or its
+/// session cannot be read.
+pub(crate) async fn closed(
+    store: Arc<dyn SessionStore>,
+    id: SessionId,
+    request: ShownRequest,
+    mut version: u64,
+    left: Option<Duration>,
+) {
+    let id = &id;
+    let settled = async {
+        let (runtime, clock) = (maintenance_runtime(&store), SystemClock::default());
+        while let Ok(Some(written)) = store.wait_for_write(id, version, &clock).await {
+            version = written.version;
+            let Ok(session) = runtime.session(id).await else { return };
+            let state = session.state();
+            let waits = |it: &PendingApproval<'_>| ShownRequest::of(id, state, it) == request;
+            if !state.pending().iter().any(waits) {
+                return;
+            }
+        }
+    };
+    match left {
+        Some(left) => drop(tokio::time::timeout(left, settled).await),
+        None => settled.await,
+    }
+}
+
+/// Returns the answer of a run that another process continued and finished. Returns `None` if the run is unfinished.
+///
+/// # Errors
+///
+/// Returns an error if the session cannot be read.
+pub(crate) async fn finished(
+    store: &Arc<dyn SessionStore>,
+    id: &SessionId,
+) -> Result<Option<String>, SessionsError> {
+    let session = maintenance_runtime(store).session(id).await?;
+    Ok((!session.is_unfinished()).then(|| session.state().text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use loopwright_capabilities::questions::UseQuestions;
+    use loopwright_core::ApprovalDecision;
+    use loopwright_sessions::{DecideCall, MemoryStore, SessionRuntime};
+    use loopwright_testing::{FakeModel, ScenarioStep};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_run_is_finished_when_no_work_is_left_and_its_answer_is_returned() {
+        let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+        let model = FakeModel::script([
+            ScenarioStep::tool_call("ask_user", json!({ "question": "Which?" })),
+            "The red one.".into(),
+        ]);
+        let agent = loopwright_agent::AgentBuilder::base()
+            .with(loopwright_capabilities::llm::UseLlm::from_model(model))
+            .with(UseQuestions::default())
+            .build()
+            .unwrap();
+        let runtime = SessionRuntime::new(Arc::clone(&store), agent);
+        let mut chat = runtime.open("s").await.unwrap();
+        let id = chat.id().clone();
+        assert!(chat.ask("Go.").await.is_err());
+        assert_eq!(finished(&store, &id).await.unwrap(), None);
+        let decide = DecideCall { path: None, resolution: ApprovalDecision::Reply("red".into()) };
+        runtime.execute(&id, &decide).await.unwrap();
+        assert_eq!(finished(&store, &id).await.unwrap(), None);
+        chat.resume().await.unwrap();
+        assert_eq!(finished(&store, &id).await.unwrap().as_deref(), Some("The red one."));
+    }
+}
