@@ -24,29 +24,34 @@ pub(crate) struct SharedSettings {
     pub(crate) text: String,
 }
 
-/// Reads the files that there are. The text of a file that cannot be read is empty, which is no valid file of settings.
-pub(crate) fn shared_settings(sources: &ConfigSources) -> Vec<SharedSettings> {
+/// Returns the places of the files, each with the folder where its patterns start.
+pub(crate) fn shared_files(sources: &ConfigSources) -> Vec<(SourceKind, PathBuf, PathBuf)> {
     if sources.discovery == Discovery::Nothing {
         return Vec::new();
     }
     let mut files = Vec::new();
     if let Some(folder) = &sources.managed {
-        files.push((SourceKind::Managed, folder.join("managed-settings.json"), Path::new("/")));
+        files.push((SourceKind::Managed, folder.join("managed-settings.json"), "/".into()));
         let parts = fs::read_dir(folder.join("managed-settings.d")).into_iter().flatten();
         let parts = parts.flatten().map(|it| it.path());
         let mut parts: Vec<PathBuf> =
             parts.filter(|it| it.extension().is_some_and(|it| it == "json")).collect();
         parts.sort();
-        files.extend(parts.into_iter().map(|path| (SourceKind::Managed, path, Path::new("/"))));
+        files.extend(parts.into_iter().map(|path| (SourceKind::Managed, path, "/".into())));
     }
     if let Some(home) = &sources.home {
-        files.push((SourceKind::User, home.join(".claude/settings.json"), home.as_path()));
+        files.push((SourceKind::User, home.join(".claude/settings.json"), home.clone()));
     }
-    let read = |(kind, path, base): (SourceKind, PathBuf, &Path)| {
+    files
+}
+
+/// Reads the files that there are. The text of a file that cannot be read is empty, which is no valid file of settings.
+pub(crate) fn shared_settings(sources: &ConfigSources) -> Vec<SharedSettings> {
+    let read = |(kind, path, base): (SourceKind, PathBuf, PathBuf)| {
         let (path, text) = settings_file(path)?;
-        Some(SharedSettings { kind, path, base: base.to_path_buf(), text })
+        Some(SharedSettings { kind, path, base, text })
     };
-    files.into_iter().filter_map(read).collect()
+    shared_files(sources).into_iter().filter_map(read).collect()
 }
 
 /// Returns the user's decision whether these files may allow calls and run hooks.

@@ -44,6 +44,7 @@ use crate::steering::{LiveLines, Steered};
 use crate::task_command::TaskLines;
 use crate::turn::Turn;
 use crate::typed_text::{planning, typed_text};
+use crate::untrusted::{REVIEW, REVIEW_IN_CHAT};
 
 /// What the agent is for.
 pub(crate) const ABOUT: &str = "Works on the files of one directory.";
@@ -232,6 +233,7 @@ impl Conversation {
         brake: &CancelSwitch,
         mut said: UserInput,
     ) -> Result<Report, SessionsError> {
+        self.reload_rules()?;
         self.use_chosen_rules().await?;
         if self.setup.mode() == Mode::Plan {
             said.message = said.message.map(planning);
@@ -308,6 +310,14 @@ impl Conversation {
             self.session = Some(id);
         }
         report
+    }
+
+    /// Reads rules again whose files have changed since, and tells what is different.
+    fn reload_rules(&self) -> Result<(), SessionsError> {
+        let review = if self.command.name == "chat" { REVIEW_IN_CHAT } else { REVIEW };
+        let reloaded = self.setup.permissions.reload(review);
+        reloaded.map_err(|error| SessionsError::Settings(error.into()))?.tell();
+        Ok(())
     }
 
     /// Puts the rules in force that the user chose for the session, and no others.

@@ -1,5 +1,8 @@
 //! The permission rules of a run: those of the command line, the user, the project and the folder, as one policy.
 
+mod reload;
+mod warnings;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,12 +16,14 @@ use loopwright_permissions::{
     claude_settings,
 };
 
+pub(crate) use self::reload::Reloaded;
+use self::reload::{ReadSettings, ReloadError};
+use self::warnings::overruled;
+pub(crate) use self::warnings::{IgnoredKeys, tell_untrusted, tell_warnings};
 use crate::added_folders::{AddedFolderError, AddedFolders};
 use crate::capability_settings::{EXTERNAL, external_tools};
 use crate::chosen_rules::ChosenRule;
-use crate::claude_settings::{
-    SharedSettings, UNSET, UNWANTED, are_used, read_rules, shared_settings,
-};
+use crate::claude_settings::{SharedSettings, UNSET, are_used, read_rules, shared_settings};
 use crate::command_hooks::{self, AgentHooks, CommandHook, CommandHooks, skill_hooks};
 use crate::config::{Config, ConfigSources, Discovery, NotifySettings, Origin, PermissionSettings};
 use crate::console;
@@ -29,7 +34,6 @@ use crate::project::{WORKTREES, repository};
 use crate::project_settings::{ProjectSettings, settings_file};
 use crate::render::{count, sanitize_terminal};
 use crate::tools::COMMANDS;
-use crate::untrusted::{UNTRUSTED, Untrusted, listed};
 
 /// Tools of the program that rules name without a meaning of their own.
 const OTHER_TOOLS: [&str; 4] = ["ask_remote_agent", "describe_self", "final_answer", MEMORY_TOOL];
@@ -44,81 +48,6 @@ pub(crate) fn is_known_tool(name: &str, declared: &BTreeSet<String>) -> bool {
 pub(crate) fn own_external_tools(config: &Config) -> BTreeSet<String> {
     let setting = config.capabilities.get(EXTERNAL).map(|it| it.value.settings());
     setting.iter().flat_map(external_tools).collect()
-}
-
-/// How keys of settings without a meaning are told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IgnoredKeys {
-    /// One warning for each file.
-    ByFile,
-    /// One warning for each key.
-    Each,
-}
-
-/// Warns about settings that have no effect. Those that `permissions.claude` would change are one warning.
-pub(crate) fn tell_warnings(policy: &Policy, ignored: IgnoredKeys) {
-    let mut unset = 0;
-    let mut keys: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for warning in policy.warnings() {
-        match &warning.message {
-            message if message.ends_with(UNTRUSTED) || message.ends_with(UNWANTED) => {}
-            message if message.ends_with(UNSET) => unset += 1,
-            _ => match warning.ignored_key().filter(|_| ignored == IgnoredKeys::ByFile) {
-                Some(key) => keys.entry(&warning.file).or_default().push(format!("`{key}`")),
-                None => console::warn(warning),
-            },
-        }
-    }
-    for (file, keys) in keys {
-        let verb = if keys.len() == 1 { "has" } else { "have" };
-        let keys = listed(&keys);
-        console::warn(&format!(
-            "{file}: {keys} {verb} no effect here; details: `loopwright policy lint`"
-        ));
-    }
-    if unset > 0 {
-        let ignored = count(unset, "permission setting");
-        console::warn(&format!(
-            "{ignored} ignored in the Claude Code settings for all projects; to use them, set `claude = true` in \
-             `[permissions]` of your own configuration; to hide this warning, set `claude = false`"
-        ));
-    }
-}
-
-/// Warns about all that has no effect because the project is not trusted, in one line. `review` is what reviews its settings.
-pub(crate) fn tell_untrusted(
-    policy: &Policy,
-    config: &Config,
-    sources: &ConfigSources,
-    project: &ProjectSettings,
-    (review, are_skills_withheld): (&str, bool),
-) {
-    let found = Untrusted::find(policy, config, sources, project);
-    if let Some(warning) = found.warning(&project.distrust(), review, are_skills_withheld) {
-        console::warn(&warning);
-    }
-}
-
-/// Returns the warning about a mode that the user chose for the run and that does not apply; `None` if it applies.
-fn overruled(policy: &Policy, config: &Config, project: &ProjectSettings) -> Option<String> {
-    let (mode, chosen) = (policy.mode(), config.permissions.typed.mode.as_ref()?.value);
-    if mode == chosen {
-        return None;
-    }
-    let is_cause = |source: &Source| source.mode().is_some_and(|it| it.0 == mode);
-    let cause = project_rules(config, project).into_iter().find(is_cause);
-    Some(match cause.filter(|_| !project.is_trusted()) {
-        Some(cause) => {
-            let (file, line) = (cause.file(), cause.mode().map_or(0, |it| it.1));
-            let place = if line == 0 { file.to_owned() } else { format!("{file}:{line}") };
-            format!(
-                "mode `{mode}` from {place} applies: it is stricter than `{chosen}`, and the project is not trusted"
-            )
-        }
-        None => format!(
-            "mode `{mode}` applies: settings disable or tighten `{chosen}`; `loopwright policy show` lists them"
-        ),
-    })
 }
 
 /// Names a mode in a line of its own.
@@ -145,10 +74,10 @@ pub struct RunPermissions {
 struct PolicyOrigin {
     config: Config,
     sources: ConfigSources,
-    /// As it was when the run was prepared: what changes meanwhile counts for the next run.
+    /// As it was when the run was prepared: hooks that change meanwhile count for the next run.
     project: Arc<ProjectSettings>,
-    /// The settings for all projects, as they were then.
-    for_all_projects: Vec<SharedSettings>,
+    /// What rules come from.
+    read: Mutex<Arc<ReadSettings>>,
     /// The mode that was chosen during the run.
     mode: Mutex<Option<Mode>>,
     /// What the user chose for the session, and for the rest of the run.
@@ -160,8 +89,6 @@ struct PolicyOrigin {
     hook_files: OnceLock<BTreeSet<PathBuf>>,
     /// What is odd about the hooks.
     hook_warnings: Vec<String>,
-    /// The calls that skills allow while they are active: those of the user, and of a project that is trusted.
-    grants: SkillGrants,
 }
 
 /// Why permissions cannot be changed.
@@ -169,6 +96,8 @@ struct PolicyOrigin {
 pub(crate) enum ChangeError {
     #[error(transparent)]
     Folders(#[from] FoldersError),
+    #[error(transparent)]
+    Reload(#[from] ReloadError),
     #[error("mode `{0}` is disabled by the settings; `loopwright policy show` lists them")]
     Disabled(Mode),
     #[error("this run was started without permission settings, so none can be changed")]
@@ -188,20 +117,19 @@ impl RunPermissions {
         sources: &ConfigSources,
         project: Arc<ProjectSettings>,
     ) -> Self {
-        let shared = shared_settings(sources);
-        let files = SettingsFiles { project: &project, for_all_projects: &shared };
-        let policy = build(config, sources, files, project.folder(), &Chosen::default());
+        let read = ReadSettings::of(config, sources, &project);
+        let policy =
+            build(&read.config, sources, read.files(), project.folder(), &Chosen::default());
         let added = AddedFolders::of(&policy, config, sources);
-        let (hooks, hook_warnings) = hooks(config, sources, files);
+        let (hooks, hook_warnings) = hooks(config, sources, read.files());
         let origin = PolicyOrigin {
             hooks,
             hook_files: OnceLock::new(),
             hook_warnings,
-            grants: grants(sources, &project),
             config: config.clone(),
             sources: sources.clone(),
             project,
-            for_all_projects: shared,
+            read: Mutex::new(Arc::new(read)),
             mode: Mutex::default(),
             session: Mutex::default(),
             shadowed: Mutex::default(),
@@ -265,7 +193,7 @@ impl RunPermissions {
 
     /// Returns the calls that skills allow while they are active.
     pub(crate) fn grants(&self) -> SkillGrants {
-        self.origin.as_ref().map(|origin| origin.grants.clone()).unwrap_or_default()
+        self.origin.as_ref().map(|origin| lock(&origin.read).grants.clone()).unwrap_or_default()
     }
 
     /// Returns the files of the project that hooks run. An agent that could change one of them could turn its hook off.
@@ -358,12 +286,31 @@ impl RunPermissions {
         self.origin.as_deref().ok_or(ChangeError::Fixed)
     }
 
+    /// Reads the rules again if a file that they come from has changed, so that they apply to the calls that follow, and
+    /// returns what is different. `review` is what reviews the settings of a project.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a file stops a run at its start. The rules stay as they are.
+    pub(crate) fn reload(&self, review: &str) -> Result<Reloaded, ChangeError> {
+        let Some(origin) = &self.origin else { return Ok(Reloaded::default()) };
+        let before = Arc::clone(&lock(&origin.read));
+        if !before.is_outdated(&origin.sources) {
+            return Ok(Reloaded::default());
+        }
+        let read = Arc::new(before.again(&origin.sources)?);
+        *lock(&origin.read) = Arc::clone(&read);
+        let was = self.policy();
+        self.renew(origin)?;
+        Ok(read.changes(&self.policy(), (&before, &was), &origin.sources, review))
+    }
+
     fn renew(&self, origin: &PolicyOrigin) -> Result<(), ChangeError> {
-        let PolicyOrigin { config, sources, project, for_all_projects, .. } = origin;
-        let files = SettingsFiles { project, for_all_projects };
+        let (read, sources) = (Arc::clone(&lock(&origin.read)), &origin.sources);
         add_shadow(&mut lock(&origin.shadowed), &self.policy());
-        let folder = folders::folder(sources, &project.root)?;
-        let mut policy = build(config, sources, files, &folder, &lock(&origin.session));
+        let folder = folders::folder(sources, &read.project.root)?;
+        let files = read.files();
+        let mut policy = build(&read.config, sources, files, &folder, &lock(&origin.session));
         if let Some(mode) = *lock(&origin.mode) {
             policy = policy.with_mode(mode).unwrap_or(policy);
         }

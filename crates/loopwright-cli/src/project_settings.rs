@@ -153,6 +153,15 @@ impl ProjectSettings {
     }
 }
 
+/// Returns the places of the settings of Claude Code in the project of a directory.
+pub(crate) fn claude_files(workdir: &Path, sources: &ConfigSources) -> Vec<PathBuf> {
+    if sources.discovery != Discovery::Files {
+        return Vec::new();
+    }
+    let root = project_root(workdir);
+    CLAUDE.iter().map(|(name, _)| root.join(name)).collect()
+}
+
 /// Returns `true` if the project has settings of Claude Code, whether or not they can be read.
 pub(crate) fn has_claude_settings(config: &Config) -> bool {
     let root = project_root(&config.workdir);

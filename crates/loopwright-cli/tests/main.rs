@@ -51,6 +51,7 @@ mod prompt_keys;
 mod prompt_line;
 mod questions;
 mod reference;
+mod reloaded_rules;
 mod run;
 mod sandbox;
 mod screenshots;

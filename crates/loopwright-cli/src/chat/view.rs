@@ -13,6 +13,7 @@ use super::command::{ChatCommand, NamedSkill};
 use super::place::Place;
 use super::{context, diff, help, nothing_said};
 use crate::agent::Setup;
+use crate::console;
 use crate::definitions::Defined;
 use crate::input::Pastes;
 use crate::loops::maintenance_runtime;
@@ -24,6 +25,7 @@ use crate::session::SessionsError;
 use crate::startup::NoopListener;
 use crate::steering::{LiveLine, LiveLines};
 use crate::table::table;
+use crate::untrusted::REVIEW_IN_CHAT;
 use crate::user_skill;
 
 /// What the commands show. It changes nothing.
@@ -116,8 +118,12 @@ impl View {
         lines(folders.map(|it| it.display().to_string()))
     }
 
-    /// Lists the mode and the rules.
+    /// Lists the mode and the rules, which are read again if their files have changed.
     fn permissions(&self) -> String {
+        match self.setup.permissions.reload(REVIEW_IN_CHAT) {
+            Ok(reloaded) => reloaded.tell(),
+            Err(error) => console::warn(&console::chain(&error)),
+        }
         let policy = self.setup.permissions.policy();
         let rules = policy.rules().map(ToString::to_string);
         lines(std::iter::once(format!("mode {}", policy.mode())).chain(rules))

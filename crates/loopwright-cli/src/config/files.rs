@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 
 use loopwright_capabilities::front_matter::{MAX_BYTES, is_foreign};
 
-use super::{ConfigError, ConfigSources, Warning};
+use super::{Config, ConfigError, ConfigSources, Discovery, Warning};
 
 const PROJECT_FILE: &str = "loopwright.toml";
+
+/// The user's file, in the folder of the configuration.
+pub(crate) const USER_FILE: &str = "config.toml";
 
 /// A file that was found, with its text.
 pub(super) struct Found {
@@ -32,7 +35,7 @@ impl UserFile {
             return Self::Named(sources.cwd.join(named));
         }
         match sources.own_directory() {
-            Some(directory) => Self::Usual(directory.join("config.toml")),
+            Some(directory) => Self::Usual(directory.join(USER_FILE)),
             None => Self::Nowhere,
         }
     }
@@ -94,6 +97,23 @@ pub(super) fn project(
         }
     }
     Ok(None)
+}
+
+/// Returns the places of the files with a configuration's permissions: the user's, and those in which that of the project
+/// can be.
+pub(crate) fn permission_files(config: &Config, sources: &ConfigSources) -> Vec<PathBuf> {
+    let named = config.user_file.as_deref().map(Path::to_path_buf);
+    let usual = sources.own_directory().map(|directory| directory.join(USER_FILE));
+    let mut places: Vec<PathBuf> = named.or(usual).into_iter().collect();
+    if sources.discovery == Discovery::Files {
+        for directory in config.workdir.ancestors() {
+            places.push(directory.join(PROJECT_FILE));
+            if directory.join(".git").exists() {
+                break;
+            }
+        }
+    }
+    places
 }
 
 fn read(path: &Path) -> Result<Option<Found>, ConfigError> {
