@@ -39,6 +39,7 @@ use crate::render::{UiEvent, UiSender, Verbosity, sanitize_terminal};
 use crate::report::Report;
 use crate::selected_agent::AGENT;
 use crate::session::{SessionsError, now, short};
+use crate::session_folder::{FolderMatch, SessionFolder};
 use crate::signals::{CancelSwitch, Signals};
 use crate::steering::{LiveLines, Steered};
 use crate::task_command::TaskLines;
@@ -90,9 +91,15 @@ pub struct Conversation {
     pub(crate) live: Option<Arc<dyn LiveLines>>,
     /// What the session has used, as of its last run in this conversation.
     pub(crate) totals: Option<(SessionId, SessionTotals)>,
+    /// Whether the user named the folder, so that open calls of the session may run in another one that stands there now.
+    pub(crate) names_folder: bool,
     /// How the program is called to resume it, without the session's name.
     pub command: Command,
 }
+
+/// What becomes of a message while calls wait.
+const KEPT: &str =
+    "your message is kept: the agent reads it after the decision about the waiting call";
 
 /// What a session has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -234,7 +241,7 @@ impl Conversation {
         mut said: UserInput,
     ) -> Result<Report, SessionsError> {
         self.reload_rules()?;
-        self.use_chosen_rules().await?;
+        let waiting = self.use_chosen_rules().await?;
         if self.setup.mode() == Mode::Plan {
             said.message = said.message.map(planning);
         }
@@ -267,6 +274,7 @@ impl Conversation {
             system: self.system.clone(),
             budget: self.budget,
             session_budget: self.setup.session_budget,
+            folder: SessionFolder::of(self.setup.workdir.path()),
             begins,
         };
         let began = Instant::now();
@@ -294,6 +302,7 @@ impl Conversation {
                 let run = EndedRun { setup: &self.setup, state: session.state(), session: kept };
                 let report = self.setup.checks.complete(report, run, feed, brake.token()).await;
                 let mut report = report.of_session(&id);
+                tell_kept(said.message.as_ref(), waiting, session.state());
                 let asks_about_cost = cost_consent::question(session.state()).is_some();
                 if asks_about_cost || self.is_attended && report.exit_code == ExitCode::NeedsInput {
                     // The dialog that follows says what is asked.
@@ -320,16 +329,41 @@ impl Conversation {
         Ok(())
     }
 
-    /// Puts the rules in force that the user chose for the session, and no others.
-    pub(crate) async fn use_chosen_rules(&self) -> Result<(), SessionsError> {
-        let chosen = match &self.session {
+    /// Puts the rules in force that the user chose for the session, and no others. Returns the number of the step whose calls
+    /// wait, if there is one.
+    async fn use_chosen_rules(&self) -> Result<Option<u32>, SessionsError> {
+        let (chosen, waiting) = match &self.session {
             Some(id) => {
-                chosen_rules::of(maintenance_runtime(&self.store).session(id).await?.state())
+                let session = maintenance_runtime(&self.store).session(id).await?;
+                self.check_folder(&session)?;
+                let state = session.state();
+                (chosen_rules::of(state), waiting_step(state))
             }
-            None => Vec::new(),
+            None => (Vec::new(), None),
         };
         let used = self.setup.permissions.use_chosen(chosen);
-        used.map_err(|error| SessionsError::Settings(error.into()))
+        used.map_err(|error| SessionsError::Settings(error.into()))?;
+        Ok(waiting)
+    }
+
+    /// Checks that the session's folder is the one in which its open calls were requested, or that the user named it.
+    fn check_folder(&self, session: &AgentSession) -> Result<(), SessionsError> {
+        let path = self.setup.workdir.path();
+        let Some(folder) = SessionFolder::of(path) else { return Ok(()) };
+        let found = folder.compare(session.state());
+        if found == FolderMatch::Same {
+            return Ok(());
+        }
+        let (id, path) = (session.id().clone(), path.to_path_buf());
+        if found == FolderMatch::ReplacedUnderCalls && !self.names_folder {
+            return Err(SessionsError::ReplacedFolder { id, path });
+        }
+        let path = sanitize_terminal(&path.to_string_lossy());
+        console::warn(&format!(
+            "{path} is another folder than the one in which session {} worked",
+            short(&id)
+        ));
+        Ok(())
     }
 
     /// Returns what the session has used; `None` if that is not known yet.
@@ -369,6 +403,10 @@ impl Conversation {
         definition.llm = Some(self.setup.llm.clone());
         let state = AgentState::new().with_budget(self.budget);
         let state = self.setup.session_budget.keep(state);
+        let state = match SessionFolder::of(self.setup.workdir.path()) {
+            Some(folder) => folder.keep(state),
+            None => state,
+        };
         let workdir = self.setup.workdir.path().to_string_lossy().into_owned();
         let factory = SessionFactory::new();
         let session =
@@ -406,6 +444,19 @@ impl Command {
         let line = format!("loopwright {} --resume {}", self.name, short(id));
         Some(self.options.iter().fold(line, |line, option| line + " " + option))
     }
+}
+
+/// Says that a message is kept if the calls of a step waited before it and still do.
+fn tell_kept(said: Option<&Message>, waiting: Option<u32>, state: &AgentState) {
+    if said.is_some() && waiting.is_some() && waiting == waiting_step(state) {
+        console::interrupt(KEPT);
+    }
+}
+
+/// Returns the number of the step whose calls wait for a decision or an answer.
+fn waiting_step(state: &AgentState) -> Option<u32> {
+    let open = state.execution()?.open_step()?;
+    (!state.pending().is_empty()).then(|| open.number())
 }
 
 /// Returns what an agent of a session is made of, with tools that note what they do to files.

@@ -53,6 +53,7 @@ mod loaded;
 mod loops;
 pub mod serve;
 mod session_agents;
+mod session_folder;
 pub mod tokens;
 pub mod man;
 pub mod mcp;

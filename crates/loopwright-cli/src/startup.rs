@@ -422,6 +422,7 @@ impl Startup {
             has_unheard: false,
             has_nothing_left: false,
             has_begun: CancellationToken::new(),
+            names_folder: agent.surroundings.workdir.is_some(),
             command,
         })
     }

@@ -13,6 +13,7 @@ use loopwright_sessions::{
 use crate::conversation::title;
 use crate::session::SessionsError;
 use crate::session_budget::SessionBudget;
+use crate::session_folder::SessionFolder;
 
 /// One turn of a conversation, under the limits of the process that takes it.
 pub(crate) struct Turn<B> {
@@ -30,6 +31,8 @@ pub(crate) struct Turn<B> {
     pub(crate) budget: Budget,
     /// What the session may use up across all its turns.
     pub(crate) session_budget: SessionBudget,
+    /// The folder in which the agent works. `None` leaves the record as it is.
+    pub(crate) folder: Option<SessionFolder>,
     /// Called before the agent begins.
     pub(crate) begins: B,
 }
@@ -77,6 +80,9 @@ impl<B> Turn<B> {
             state = state.renew_budget();
         }
         state = self.session_budget.keep(state);
+        if let Some(folder) = &self.folder {
+            state = folder.keep(state);
+        }
         let budget = self.session_budget.bound(self.budget, &state);
         if *state.budget() != budget {
             state = state.with_budget(budget);

@@ -57,6 +57,7 @@ mod sandbox;
 mod screenshots;
 mod serve;
 mod server;
+mod session_folder;
 mod session_rules;
 mod sessions;
 mod settings;

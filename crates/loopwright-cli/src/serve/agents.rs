@@ -172,6 +172,7 @@ impl ServedAgents for OfferedAgents {
             has_unheard: false,
             has_nothing_left: false,
             has_begun: CancellationToken::new(),
+            names_folder: false,
             command: Command::default(),
         };
         Ok(conversation.session(&id, None))

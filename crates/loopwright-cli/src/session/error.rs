@@ -8,6 +8,7 @@ use loopwright_sessions::{Owner, SessionError, SessionId, SessionStatus, StoreEr
 
 use super::find::short;
 use crate::exit::ExitCode;
+use crate::startup::quoted;
 use crate::store::StoreLocationError;
 
 /// Why something could not be done with a session.
@@ -209,6 +210,19 @@ pub enum SessionsError {
         id: SessionId,
         /// What is missing.
         problem: String,
+    },
+    /// Another folder stands where its open calls were requested.
+    #[error(
+        "{} is another folder than the one in which session {} requested its open calls; to run them in this folder, add `-C {}`",
+        path.display(),
+        short(id),
+        quoted(&path.to_string_lossy())
+    )]
+    ReplacedFolder {
+        /// The session.
+        id: SessionId,
+        /// The path of both.
+        path: PathBuf,
     },
     /// The settings of its project cannot be read or changed.
     #[error(transparent)]

@@ -1,0 +1,76 @@
+//! Sessions whose folder was replaced by another one at the same path.
+
+use serde_json::Value;
+
+use crate::server::{Server, streamed, streamed_call};
+use crate::world::{Done, World};
+
+const CONFIG: &str = "[remote \"origin\"]\n\turl = https://git.example/a.git\n";
+
+fn run(world: &World, server: &Server, options: &[&str]) -> Done {
+    let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+    let ask = ["--permission-mode", "ask", "--output-format", "json"];
+    world.run(&[&model[..], &ask, options].concat())
+}
+
+fn id(done: &Done) -> String {
+    let report: Value = serde_json::from_str(done.stdout.lines().last().unwrap()).unwrap();
+    report["session_id"].as_str().unwrap().to_owned()
+}
+
+/// Moves the project away, and puts another repository in its place.
+fn replace(world: World, config: &str) -> World {
+    std::fs::rename(world.path("project"), world.path("old")).unwrap();
+    world.file("project/a.txt", "of the other one").file("project/.git/config", config)
+}
+
+/// A world with a session whose call was approved but has not run.
+fn approved(server: &Server) -> (World, String) {
+    let world = World::new().file("project/.git/config", CONFIG);
+    let paused = run(&world, server, &["Go."]);
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let id = id(&paused);
+    let decided = world.run(&["sessions", "decide", &id, "approve"]);
+    assert_eq!(decided.status, 0, "{}", decided.stderr);
+    (world, id)
+}
+
+fn removing() -> Server {
+    Server::start([streamed_call("", "rm a.txt"), streamed("Done.", "stop")])
+}
+
+#[test]
+fn an_approved_call_runs_in_another_repository_at_the_path_only_if_the_folder_is_named() {
+    let server = removing();
+    let (world, id) = approved(&server);
+    let world = replace(world, "");
+    let refused = run(&world, &server, &["--resume", &id]);
+    assert_eq!((refused.status, world.path("project/a.txt").exists()), (2, true));
+    let told = "is another folder than the one in which session";
+    assert!(refused.stderr.contains(told), "{}", refused.stderr);
+    assert!(refused.stderr.contains("add `-C "), "{}", refused.stderr);
+    let named = run(&world, &server, &["--resume", &id, "-C", "."]);
+    assert_eq!((named.status, world.path("project/a.txt").exists()), (0, false));
+    assert!(named.stderr.contains(told), "{}", named.stderr);
+}
+
+#[test]
+fn an_approved_call_runs_in_a_fresh_clone_of_the_same_repository() {
+    let server = removing();
+    let (world, id) = approved(&server);
+    let world = replace(world, CONFIG);
+    let resumed = run(&world, &server, &["--resume", &id]);
+    assert_eq!((resumed.status, world.path("project/a.txt").exists()), (0, false));
+    assert!(!resumed.stderr.contains("another folder"), "{}", resumed.stderr);
+}
+
+#[test]
+fn a_session_without_open_calls_continues_in_another_folder_with_one_warning() {
+    let server = Server::start(["One.", "Two.", "Three."].map(|text| streamed(text, "stop")));
+    let world = World::new();
+    let id = id(&run(&world, &server, &["Go."]));
+    let world = replace(world, "");
+    let warned = |done: &Done| (done.status, done.stderr.contains("is another folder than"));
+    assert_eq!(warned(&run(&world, &server, &["--resume", &id, "Go."])), (0, true));
+    assert_eq!(warned(&run(&world, &server, &["--resume", &id, "Go."])), (0, false));
+}
