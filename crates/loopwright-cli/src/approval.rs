@@ -333,7 +333,8 @@ pub(crate) fn keep(
         }
     };
     if let Err(error) = kept {
-        console::warn(&error);
+        let reason = console::chain(&*error);
+        console::warn(&format!("your answer is recorded, but its rule is not saved: {reason}"));
     }
 }
 

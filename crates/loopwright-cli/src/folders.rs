@@ -40,7 +40,7 @@ pub(crate) enum FoldersError {
         #[source]
         source: io::Error,
     },
-    #[error("cannot write {}; nothing was changed", path.display())]
+    #[error("cannot write {}; the file is as before", path.display())]
     Write {
         path: PathBuf,
         #[source]

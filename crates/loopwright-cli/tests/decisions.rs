@@ -253,3 +253,59 @@ fn a_word_for_another_kind_of_request_decides_nothing_and_those_that_fit_are_nam
     assert_eq!((told.status, told.stderr), expect);
     assert_eq!(decide(&world, &report, &["decline"]).status, 0);
 }
+
+#[test]
+fn without_a_decision_the_waiting_calls_are_listed_with_the_decisions_that_they_take() {
+    let world = world();
+    let server = Server::start([streamed_call("", "rm a.txt"), done()]);
+    let (_, report) = run(&world, &server, &["--permission-mode", "ask", "Go."]);
+    let listed = decide(&world, &report, &[]);
+    assert_eq!((listed.status, listed.stdout.as_str()), (2, ""), "{}", listed.stderr);
+    let short = &report["session_id"].as_str().unwrap()[..8];
+    let decisions = format!(
+        "  decide with: loopwright sessions decide {short} approve [JSON]|deny [REASON]|stop"
+    );
+    let lines: Vec<&str> = listed.stderr.lines().collect();
+    assert!(lines[2].starts_with("  0  bash rm a.txt  (no rule matches"), "{}", listed.stderr);
+    assert_eq!(lines[3..], [&*decisions, "error: the decision is missing"]);
+    assert_eq!(decide(&world, &report, &["deny"]).status, 0);
+    let nothing = decide(&world, &report, &[]);
+    assert_eq!(nothing.stderr, format!("error: no call of session {short} is waiting\n"));
+}
+
+#[test]
+fn a_message_to_a_session_that_waits_is_kept_and_the_user_learns_it() {
+    let world = world();
+    let server = Server::start([streamed_call("", "rm a.txt"), done(), done()]);
+    let ask = ["--permission-mode", "ask"];
+    let (_, report) = run(&world, &server, &[&ask[..], &["Go."]].concat());
+    let resume = ["--resume", report["session_id"].as_str().unwrap()];
+    let (waiting, _) = run(&world, &server, &[&ask[..], &resume, &["Hurry."]].concat());
+    let kept = "your message is kept: the agent reads it after the decision about the waiting call";
+    assert_eq!((waiting.status, waiting.stderr.contains(kept)), (9, true), "{}", waiting.stderr);
+    assert_eq!(decide(&world, &report, &["deny"]).status, 0);
+    let (ended, _) = run(&world, &server, &resume);
+    assert!(!ended.stderr.contains(kept), "{}", ended.stderr);
+    let heard = server.heard().pop().unwrap().1["messages"].to_string();
+    assert!(heard.contains("Hurry."), "{heard}");
+}
+
+#[test]
+fn an_answer_whose_rule_cannot_be_saved_counts_and_the_next_such_call_asks_again() {
+    let world = world();
+    let server =
+        Server::start([streamed_call("", "rm a.txt"), done(), streamed_call("", "rm a.txt")]);
+    let ask = ["--permission-mode", "ask"];
+    let (_, report) = run(&world, &server, &[&ask[..], &["Go."]].concat());
+    // The rule cannot be written, as if the program had died after the answer.
+    std::fs::create_dir_all(world.path(".config/loopwright/.folders.lock")).unwrap();
+    let decided = decide(&world, &report, &["approve", "--always", "--yes"]);
+    assert_eq!(decided.status, 3, "{}", decided.stderr);
+    let told = "warning: the decision is recorded, but its rule is not saved: cannot write ";
+    assert!(decided.stderr.contains(told), "{}", decided.stderr);
+    let resume = ["--resume", report["session_id"].as_str().unwrap()];
+    let (resumed, _) = run(&world, &server, &[&ask[..], &resume].concat());
+    assert_eq!((resumed.status, world.path("project/a.txt").exists()), (0, false));
+    let (again, _) = run(&world, &server, &[&ask[..], &["Go."]].concat());
+    assert_eq!(again.status, 9, "{}", again.stderr);
+}

@@ -3,9 +3,10 @@
 use loopwright_core::{
     AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, Arguments, CallableHook, DeniedCall,
     ExecutionStatus, ExternalTool, OnAsk, OnInterrupted, RunOptions, ToolDecision, ToolPause,
+    events::{ToolCallBlocked, ToolCallCompleted},
 };
 use loopwright_testing::{
-    FrozenClock, MemoryJournal, MockTool, ScenarioStep, block_on, run_until_stuck,
+    EventRecorder, FrozenClock, MemoryJournal, MockTool, ScenarioStep, block_on, run_until_stuck,
 };
 use serde_json::{Value, json};
 
@@ -174,7 +175,13 @@ fn a_denied_call_is_listed_with_the_arguments_that_were_decided_about() {
     let agent = hooked(&agent(steps).with_tool(MockTool::returning("pay", "", "paid")), policy);
     let edited = ApprovalDecision::ApproveWith { arguments: Arguments::new(r#"{"sum":666}"#) };
     let state = execute(&agent, asked()).try_decide(&[0], edited).unwrap();
-    let state = execute(&agent, state);
+    let events = EventRecorder::new();
+    let state = execute(&agent.with_event_sink(events.sink()), state);
+    let told = [
+        events.events_of::<ToolCallBlocked>()[0].arguments.to_string(),
+        events.events_of::<ToolCallCompleted>()[0].arguments.to_string(),
+    ];
+    assert_eq!(told, [r#"{"sum":666}"#; 2]);
     let expect = [denied("pay", json!({ "sum": 666 }), "not that sum")];
     assert_eq!(state.denied_calls(), expect);
     let stored = serde_json::to_string(&state).unwrap();

@@ -252,8 +252,9 @@ pub struct DecideArgs {
     /// For an approval: `approve`, optionally with different arguments as JSON, or `deny`, optionally
     /// with a reason. For a question: `reply ANSWER`, `decline` or `cancel`. For a tool that runs elsewhere:
     /// `result JSON` or `error TEXT`. For an interrupted call: `retry`, `done`, optionally with its
-    /// result, or `skip`. For any call: `stop`, which denies it and stops the run
-    #[arg(value_name = "[CALL] DECISION [TEXT]", num_args = 1..=3, required = true)]
+    /// result, or `skip`. For any call: `stop`, which denies it and stops the run. Without a decision, the
+    /// waiting calls are listed
+    #[arg(value_name = "[CALL] DECISION [TEXT]", num_args = 0..=3)]
     pub what: Vec<String>,
     /// Also allow or deny such calls in this project from now on, once you have confirmed the rule
     #[arg(long, group = "lasting")]

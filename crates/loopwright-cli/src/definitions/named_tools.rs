@@ -19,6 +19,9 @@ const BROUGHT: [(&str, &str); 3] = [
 /// Tools that a definition may name and that agents have only where a permission rule names them.
 pub(crate) const OF_RULES: [&str; 2] = ["web_fetch", "web_search"];
 
+/// Why such a tool is absent.
+const NO_RULE: &str = "no permission rule allows the tool, which it needs in every mode";
+
 /// Returns the tools that a definition names and that no known server or permission rule brings, each with the reason.
 pub(super) fn absent_tools(
     definition: &AgentDefinition,
@@ -35,7 +38,7 @@ pub(super) fn absent_tools(
             (!is_known && !is_brought).then(|| format!("no MCP server `{server}` is configured"))
         } else {
             let is_absent = OF_RULES.contains(&name) && !offers(name);
-            is_absent.then(|| "no permission rule allows the tool".to_owned())
+            is_absent.then(|| NO_RULE.to_owned())
         }?;
         Some((name.to_owned(), reason))
     });

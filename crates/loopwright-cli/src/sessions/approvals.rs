@@ -111,6 +111,27 @@ async fn find(store: &Arc<dyn SessionStore>, limit: usize) -> Result<Vec<Waiting
     Ok(found)
 }
 
+/// Tells which calls of a session wait, and the decisions that each of them takes.
+///
+/// # Errors
+///
+/// Returns an error if the session cannot be read, or no call waits.
+pub(super) async fn tell_waiting(
+    store: &Arc<dyn SessionStore>,
+    header: SessionHeader,
+) -> Result<(), SessionsError> {
+    let session = maintenance_runtime(store).session(&header.id).await?;
+    let calls = PendingCall::unexpired(session.id(), session.state(), now());
+    if calls.is_empty() {
+        let nothing = format!("no call of session {} is waiting", short(&header.id));
+        return Err(SessionsError::Usage(nothing));
+    }
+    for line in (Waiting { header, calls }).in_words().lines() {
+        console::tell(line);
+    }
+    Ok(())
+}
+
 impl Waiting {
     fn in_json(&self) -> Value {
         json!({ "session": self.header, "pending": self.calls })

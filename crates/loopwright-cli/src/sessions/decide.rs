@@ -14,6 +14,7 @@ use loopwright_sessions::{
 use serde_json::{Map, Value};
 
 use self::lasting::{LastingDecision, Waiting};
+use super::approvals::tell_waiting;
 use crate::approval::Scope;
 use crate::args::Cli;
 use crate::args::sessions::DecideArgs;
@@ -65,6 +66,10 @@ pub(super) async fn decide(
     args: &DecideArgs,
 ) -> Result<ExitCode, SessionsError> {
     let header = find(&**store, &args.id.id).await?;
+    if args.what.is_empty() {
+        tell_waiting(store, header).await?;
+        return Err(SessionsError::Usage("the decision is missing".to_owned()));
+    }
     let Typed { address: typed, word, decision } = Typed::read(&args.what)?;
     let session = maintenance_runtime(store).session(&header.id).await?;
     let pending = session.state().pending();
@@ -109,9 +114,7 @@ pub(super) async fn decide(
         None => runtime.execute(&header.id, &DecideCall { path, resolution }).await,
     };
     let session = decided?;
-    if let Some(lasting) = lasting {
-        lasting.keep()?;
-    }
+    let unsaved = lasting.and_then(|it| it.keep().err());
     let id = short(&header.id);
     let rest: Vec<String> = session.state().pending().iter().map(address).collect();
     console::tell(&if !rest.is_empty() {
@@ -121,7 +124,10 @@ pub(super) async fn decide(
     } else {
         format!("decided; resume with: loopwright run --resume {id}")
     });
-    Ok(ExitCode::Done)
+    let Some(error) = unsaved else { return Ok(ExitCode::Done) };
+    let reason = console::chain(&error);
+    console::warn(&format!("the decision is recorded, but its rule is not saved: {reason}"));
+    Ok(error.exit_code())
 }
 
 /// Checks that a word is for this kind of request: `retry` for a call that never ran would run it, and `done` would

@@ -352,7 +352,9 @@ impl Run {
                 step: acting.key.step,
                 call: index,
                 tool: Arc::clone(&call.name),
-                arguments: Arc::clone(&call.arguments),
+                arguments: Arc::clone(
+                    arguments.as_ref().map_or(&call.arguments, Arguments::shared),
+                ),
                 reason: reason.clone(),
                 hook: blocked_by.unwrap_or_else(|| "user".into()),
             });
@@ -372,12 +374,13 @@ impl Run {
         }
     }
 
-    /// Returns the arguments with which the start of a call is recorded. The start of calls without effects is not.
+    /// Returns the arguments with which the start of a call is recorded, or else those that were decided about. The start of
+    /// calls without effects is not recorded.
     fn recorded_arguments(&self, index: u16) -> Option<Arguments> {
         let open = self.state.execution()?.open_step()?;
         match open.calls.get(usize::from(index))? {
             CallState::Started { arguments, .. } => Some(arguments.clone()),
-            _ => None,
+            _ => open.note(index).map(|it| it.arguments.clone()),
         }
     }
 
