@@ -207,6 +207,19 @@ fn a_denied_call_is_listed_with_the_arguments_of_its_approval() {
 }
 
 #[test]
+fn the_line_of_a_denied_call_shows_the_arguments_that_were_decided_about() {
+    let world = world();
+    let server = Server::start([streamed_call("", "rm a.txt"), done()]);
+    let ask = ["--permission-mode", "ask", "--deny", "Bash(rm b.txt)"];
+    let (_, report) = run(&world, &server, &[&ask[..], &["Go."]].concat());
+    decide(&world, &report, &["approve", r#"{"command":"rm b.txt"}"#]);
+    let resume = ["--resume", report["session_id"].as_str().unwrap()];
+    let ended = world.run(&[&MODEL[..], &[&server.url], &ask, &resume].concat());
+    let shows = |command: &str| ended.stderr.contains(&format!("bash {command}"));
+    assert_eq!((shows("rm b.txt"), shows("rm a.txt")), (true, false), "{}", ended.stderr);
+}
+
+#[test]
 fn a_rule_covers_a_call_of_a_sub_agent_that_writes_to_a_file() {
     let world = world();
     let writing = || streamed_call("", "echo x >> leaf");
