@@ -33,6 +33,8 @@ fn a_deny_rule_that_is_added_while_a_chat_is_open_applies_to_the_next_turn_and_i
         .typing("/help for help", "first")
         .typing("One.", "second")
         .first(deny)
+        // The pattern could name the denied file, so the rule asks; the sandbox hides the file all the same.
+        .typing("1 yes", "1")
         .typing("Two.", "/quit");
     let seen = terminal.run(&world, &line);
     let told = "permissions reloaded: 2 rules from /project/.claude/settings.json";
