@@ -110,7 +110,11 @@ fn suggested(known: Vec<String>, name: &str) -> Vec<String> {
         return found;
     }
     let names: Vec<&str> = known.iter().map(String::as_str).collect();
-    closest(name, &names).map(str::to_owned).into_iter().collect()
+    if let Some(found) = closest(name, &names) {
+        return vec![found.to_owned()];
+    }
+    let own: Vec<&str> = names.iter().filter_map(|it| Some(it.rsplit_once(':')?.1)).collect();
+    closest(name, &own).map(|own| in_folders(&known, own)).unwrap_or_default()
 }
 
 /// Returns the names of commands in folders, such as `git:tidy`, whose last part is a name.

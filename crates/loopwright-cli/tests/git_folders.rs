@@ -107,6 +107,10 @@ fn a_run_in_a_subfolder_names_the_root_of_the_repository() {
     assert_eq!(done.stderr.matches(note).count(), 1, "{}", done.stderr);
     for folder in ["../main", "../project"] {
         let done = run(&world, folder, &[], "true");
-        assert!(!done.stderr.contains("so git and the files there are out of reach"), "{}", done.stderr);
+        assert!(
+            !done.stderr.contains("so git and the files there are out of reach"),
+            "{}",
+            done.stderr
+        );
     }
 }

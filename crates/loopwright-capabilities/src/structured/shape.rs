@@ -126,7 +126,9 @@ impl Shape {
 
     fn check(&self, value: Value) -> Result<Value, Vec<String>> {
         if !is_bounded_check(&self.schema, &value) {
-            return Err(vec!["at /: the value cannot be checked, because the schema is too complex".to_owned()]);
+            return Err(vec![
+                "at /: the value cannot be checked, because the schema is too complex".to_owned(),
+            ]);
         }
         if self.validator.is_valid(&value) {
             return Ok(value);

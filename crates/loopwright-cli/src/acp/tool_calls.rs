@@ -270,12 +270,14 @@ mod tests {
     #[test]
     fn raw_output_of_a_command_is_its_exit_code_and_its_output() {
         let mut calls = ToolCalls::new(Path::new("/w"));
+        let mut calls_so_far = 0;
         let mut raw = |name: &str, value: Value| {
             let outcome = ToolOutcome::Returned(ToolOutput {
                 value: Some(value.into()),
                 ..ToolOutput::text("two lines")
             });
-            let (key, call) = ((None, 1, 0), call(None, name, &json!({})));
+            let (key, call) = ((None, 1, calls_so_far), call(None, name, &json!({})));
+            calls_so_far += 1;
             calls.completed(&key, &call, &outcome).pop().unwrap().get("rawOutput").cloned()
         };
         let told = json!({"exit_code": 1, "driver": "namespaces", "changes_collected": true});

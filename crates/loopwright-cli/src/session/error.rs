@@ -8,7 +8,6 @@ use loopwright_sessions::{Owner, SessionError, SessionId, SessionStatus, StoreEr
 
 use super::find::short;
 use crate::exit::ExitCode;
-use crate::startup::quoted;
 use crate::store::StoreLocationError;
 
 /// Why something could not be done with a session.
@@ -159,7 +158,9 @@ pub enum SessionsError {
         source: io::Error,
     },
     /// The name is taken.
-    #[error("session ID `{0}` is already taken; choose another one")]
+    #[error(
+        "session ID `{0}` is already taken; choose another one with `--id` of `sessions import`, or with `--session-id`"
+    )]
     Taken(SessionId),
     /// A file sets what only the user's own agents may set.
     #[error(
@@ -213,10 +214,8 @@ pub enum SessionsError {
     },
     /// Another folder stands where its open calls were requested.
     #[error(
-        "{} is another folder than the one in which session {} requested its open calls; to run them in this folder, add `-C {}`",
-        path.display(),
-        short(id),
-        quoted(&path.to_string_lossy())
+        "{path} is another folder than the one in which session {} requested its open calls; to run them in this folder, add `-C {path}`",
+        short(id)
     )]
     ReplacedFolder {
         /// The session.

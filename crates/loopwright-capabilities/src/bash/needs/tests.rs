@@ -82,7 +82,7 @@ fn a_path_is_the_one_that_was_asked_for_and_no_link_to_another() {
 fn refused_hosts_and_a_missing_network_are_told() {
     let policy = SandboxPolicy::in_dir("/srv");
     let failed = Output::exited(6, "", "curl: (6) Could not resolve host: crates.io");
-    assert_eq!(notes(&failed, &policy, &Needs::Refused), Vec::<String>::new());
+    assert_eq!(notes(&failed, &policy, &Needs::Refused), ["the sandbox has no network"]);
     let told = notes(&failed, &policy, &decided());
     assert!(told[0].contains("name them in `network`"), "{told:?}");
     let done = Output { outcome: ExitOutcome::Exited(0), ..failed };

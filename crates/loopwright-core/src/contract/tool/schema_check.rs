@@ -31,7 +31,8 @@ const MAX_DEPTH: usize = 200;
 const MAX_APPLIED: usize = 1_000_000;
 
 /// The violation of a value to which too many schemas apply.
-pub(super) const TOO_COMPLEX: &str = "at /: the value cannot be checked, because the schema is too complex";
+pub(super) const TOO_COMPLEX: &str =
+    "at /: the value cannot be checked, because the schema is too complex";
 
 /// Longer values are cut in messages.
 const MAX_SHOWN_CHARS: usize = 200;

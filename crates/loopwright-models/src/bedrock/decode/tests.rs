@@ -195,7 +195,7 @@ fn exceptions_in_the_stream_are_errors() {
 fn an_answer_that_contradicts_the_protocol_is_an_error() {
     let nameless = begin(0, r#"{"toolUse":{"toolUseId":"t"}}"#);
     for (event, message) in [
-        (add(0, r#"{"toolUse":{"input":"1"}}"#), "has not started"),
+        (add(0, r#"{"toolUse":{"input":"1"}}"#), "did not start"),
         (nameless, "without a name"),
         (event("messageStop", "["), "was cut off"),
         (event("messageStop", "1"), "not valid Converse JSON"),
