@@ -1,7 +1,7 @@
 //! A process that is killed at any system call while it applies changes leaves all of them or none, once the next
 //! process has looked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::world::{World, run, sh};
 
 /// Names the folder to the process that is killed.
 const FOLDER: &str = "LOOPWRIGHT_TEST_FOLDER";
-/// Says at which of its calls it is killed.
+/// Names the call at which the process is killed, and the number of that call. Without it, the calls are recorded.
 const AT: &str = "LOOPWRIGHT_TEST_CALL";
 
 /// What the command does: one change of each kind, and some in one another.
@@ -27,8 +27,34 @@ const LINE: &str = "echo 2 > changed; rm removed; rm -r folder; mkdir -p new/dee
                     chmod 500 closed";
 
 /// The system calls that change something.
-const CHANGING: &str = "renameat2,renameat,rename,chmod,fchmodat,?fchmodat2,utimensat,mkdir,mkdirat,unlink,unlinkat,rmdir,\
-                        write,lremovexattr,ftruncate,flock";
+const CHANGING: [&str; 18] = [
+    "renameat2",
+    "renameat",
+    "rename",
+    "chmod",
+    "fchmod",
+    "fchmodat",
+    "fchmodat2",
+    "utimensat",
+    "mkdir",
+    "mkdirat",
+    "unlink",
+    "unlinkat",
+    "rmdir",
+    "symlinkat",
+    "write",
+    "lremovexattr",
+    "ftruncate",
+    "flock",
+];
+
+/// A system call at which the process is killed: it does not take effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Instant {
+    call: String,
+    /// Which call of this name, counted from one.
+    number: usize,
+}
 
 fn prepared() -> World {
     let world = World::new();
@@ -59,21 +85,27 @@ fn a_process_that_may_be_killed_applies_changes() {
     let driver = BackendSandbox::new(Backend::Namespaces);
     runtime.block_on(run(&driver, &sh(LINE), &policy)).unwrap();
     let changes = transaction.changes(&Screen::standard()).unwrap();
-    let watcher = kill_at(&std::env::var(AT).unwrap());
+    let watcher = watch(&folder.join(LOG), std::env::var(AT).ok().as_deref());
     transaction.apply(changes).unwrap();
     drop(watcher);
 }
 
-/// Lets another process kill this one at one of the next calls that change something.
-fn kill_at(call: &str) -> Child {
+/// The calls of the process, beside its folder.
+const LOG: &str = "calls";
+
+/// Lets another process record the next calls that change something, or kill this one at one of them.
+fn watch(log: &Path, at: Option<&str>) -> Child {
     let thread = rustix::thread::gettid().as_raw_nonzero();
-    let watcher = Program::new("strace")
-        .args(["-qq", "-o", "/dev/null", "-e", &format!("trace={CHANGING}"), "-e"])
-        .arg(format!("inject={CHANGING}:signal=KILL:when={call}"))
-        .args(["-p", &thread.to_string()])
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut strace = Program::new("strace");
+    strace.args(["-qq", "-s", "0", "-o"]).arg(log).arg("-e");
+    match at.and_then(|it| it.split_once(':')) {
+        // Calls are counted by name, so only one name is watched.
+        Some((call, number)) => strace
+            .arg(format!("trace={call}"))
+            .args(["-e", &format!("inject={call}:signal=KILL:when={number}")]),
+        None => strace.arg(format!("trace={}", CHANGING.map(|call| format!("?{call}")).join(","))),
+    };
+    let watcher = strace.args(["-p", &thread.to_string()]).stdin(Stdio::null()).spawn().unwrap();
     let status = format!("/proc/self/task/{thread}/status");
     while fs::read_to_string(&status).unwrap().contains("TracerPid:\t0\n") {
         std::thread::sleep(Duration::from_millis(1));
@@ -81,18 +113,33 @@ fn kill_at(call: &str) -> Child {
     watcher
 }
 
-/// Runs the process, and kills it at this call of those that change something. Returns whether it was killed.
-fn killed(folder: &Path, at: usize) -> bool {
-    let output = Program::new(std::env::current_exe().unwrap())
+/// Runs the process, and kills it at an instant. Returns whether it was killed.
+fn killed(folder: &Path, at: Option<&Instant>) -> bool {
+    let mut process = Program::new(std::env::current_exe().unwrap());
+    process
         .args(["--exact", "transactions_killed::a_process_that_may_be_killed_applies_changes"])
         .env(FOLDER, folder)
-        .env(AT, at.to_string())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+        .stdin(Stdio::null());
+    if let Some(Instant { call, number }) = at {
+        process.env(AT, format!("{call}:{number}"));
+    }
+    // This waits for `strace` as well, which has the same output.
+    let output = process.output().unwrap();
     let was_killed = output.status.signal() == Some(9);
     assert!(was_killed || output.status.success(), "{output:?}");
     was_killed
+}
+
+/// Returns each call of a log with its number among those of its name.
+fn instants(log: &str) -> Vec<Instant> {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    let calls = log.lines().filter_map(|line| Some(line.split_once('(')?.0));
+    let numbered = calls.map(|call| {
+        let number = counts.entry(call).or_default();
+        *number += 1;
+        Instant { call: call.to_owned(), number: *number }
+    });
+    numbered.collect()
 }
 
 /// A folder without the times of now.
@@ -112,29 +159,25 @@ fn a_process_that_is_killed_while_it_applies_changes_leaves_all_or_none() {
     }
     let world = prepared();
     let before = same(&tree(&world.path("")));
-    assert!(!killed(world.outside("").as_path(), 60_000));
+    assert!(!killed(&world.outside(""), None));
     let after = same(&tree(&world.path("")));
     assert_ne!(before, after);
-    let stride = if std::env::var_os("LOOPWRIGHT_LONG").is_some() { 1 } else { 5 };
+    let instants = instants(&fs::read_to_string(world.outside(LOG)).unwrap());
+    let commits = instants.iter().filter(|it| it.call.starts_with("rename")).count();
+    assert!(commits > 1, "the plan and the changes are renamed: {instants:?}");
     let mut ends = BTreeSet::new();
-    let mut at = 1;
-    loop {
+    for at in instants {
         let world = prepared();
-        let was_killed = killed(world.outside("").as_path(), at);
+        assert!(killed(&world.outside(""), Some(&at)), "{at:?}");
         recover(&world.outside("staging")).unwrap();
-        let tree_now = tree(&world.path(""));
-        let now = same(&tree_now);
-        assert!(now == before || now == after, "killed at call {at}: {now:#?}");
+        let now = same(&tree(&world.path("")));
+        assert!(now == before || now == after, "killed at {at:?}: {now:#?}");
         ends.insert(now == after);
         let kept = fs::read_dir(world.outside("staging/kept")).into_iter().flatten().flatten();
         for record in kept {
             undo(&record.path()).unwrap();
-            assert_eq!(same(&tree(&world.path(""))), before, "undone after call {at}");
+            assert_eq!(same(&tree(&world.path(""))), before, "undone after {at:?}");
         }
-        if !was_killed {
-            break;
-        }
-        at += stride;
     }
     assert_eq!(ends, [false, true].into(), "some calls are before the plan, and some after it");
 }
