@@ -7,6 +7,7 @@ mod containers;
 mod ending;
 mod files;
 mod fuzzing;
+mod growth;
 mod inner_repositories;
 mod memory;
 mod network;

@@ -1,6 +1,7 @@
 //! What a command plants for a program that the user runs later is not there then. Each case is real: the same lines
 //! without a sandbox make the program run what was planted.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -395,10 +396,8 @@ enum Way {
 }
 
 /// Returns `true` if what was planted ran. `None` means that the machine has not what the case needs.
-#[expect(clippy::print_stdout, reason = "a test that calls it prints what it leaves out")]
 fn ran(case: &Case, way: Way, runtime: &Runtime) -> Option<bool> {
     if !has(case.needs) {
-        println!("left out, because there is no `{}` here: {}", case.needs, case.name);
         return None;
     }
     let world = world();
@@ -418,11 +417,21 @@ fn ran(case: &Case, way: Way, runtime: &Runtime) -> Option<bool> {
     Some(world.outside("mark").exists())
 }
 
-/// Returns the cases of which what was planted ran, or did not.
+/// Returns the cases of which what was planted ran, or did not, and prints how many were run.
+#[expect(clippy::print_stdout, reason = "a test that calls it prints what it leaves out")]
 fn those_that(cases: &'static [Case], way: Way, expect: bool) -> Vec<&'static str> {
     let runtime = Runtime::new().unwrap();
-    let listed = cases.iter().filter(|case| ran(case, way, &runtime) == Some(expect));
-    listed.map(|case| case.name).collect()
+    let outcomes = cases.iter().map(|case| (case, ran(case, way, &runtime)));
+    let outcomes: Vec<_> = outcomes.collect();
+    let left_out = outcomes.iter().filter(|(_, ran)| ran.is_none()).map(|(case, _)| case.needs);
+    let programs: BTreeSet<&str> = left_out.clone().collect();
+    let (total, left_out) = (cases.len(), left_out.count());
+    let run = total - left_out;
+    println!(
+        "{run} of {total} run, {left_out} left out because these programs are missing: {programs:?}"
+    );
+    let listed = outcomes.iter().filter(|(_, ran)| *ran == Some(expect));
+    listed.map(|(case, _)| case.name).collect()
 }
 
 const NONE: [&str; 0] = [];
@@ -479,6 +488,32 @@ async fn no_name_that_is_obeyed_is_left_behind_at_any_depth() {
         .filter(|path| fs::symlink_metadata(path).is_ok())
         .collect();
     assert_eq!(left, <[std::path::PathBuf; 0]>::default());
+}
+
+#[tokio::test]
+async fn configuration_that_is_code_and_runs_only_with_the_projects_own_tools_is_applied() {
+    let names = [
+        ".eslintrc.cjs",
+        ".eslintrc.js",
+        ".prettierrc.js",
+        ".prettierrc.mjs",
+        ".windsurfrules",
+        "AGENTS.md",
+        "Makefile",
+        "build.rs",
+        "eslint.config.js",
+        "eslint.config.mjs",
+        "eslint.config.ts",
+        "package.json",
+        "prettier.config.js",
+        "vite.config.ts",
+    ];
+    let world = World::new();
+    let ran =
+        staged(&world, &format!("for name in {}; do echo x > $name; done", names.join(" "))).await;
+    let changes = ran.changes();
+    let made: BTreeSet<_> = changes.made().iter().filter_map(|it| it.path.to_str()).collect();
+    assert_eq!((changes.refused(), made), (&[][..], names.into()));
 }
 
 #[tokio::test]
