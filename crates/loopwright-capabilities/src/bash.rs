@@ -9,6 +9,7 @@ mod confinement;
 mod danger;
 mod denied;
 mod format;
+mod limited;
 mod needs;
 mod directory;
 mod tool;
@@ -16,6 +17,15 @@ mod watch;
 mod background;
 mod capability;
 pub(crate) mod settings;
+
+use loopwright_sandbox::{Output, SandboxPolicy};
+
+/// Returns notes that name what the sandbox denied a command: paths that it cannot use, and limits that it reached. Empty if the
+/// command succeeded, or nothing in its output shows a denial.
+pub fn denial_notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
+    let paths = denied::notes(output, policy).into_iter();
+    paths.chain(limited::notes(output, policy)).collect()
+}
 
 #[cfg(test)]
 pub(crate) use self::directory::DIRECTORY;

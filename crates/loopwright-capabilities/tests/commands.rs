@@ -160,6 +160,20 @@ async fn a_command_may_take_as_long_as_is_asked_for_and_allowed() {
 }
 
 #[tokio::test]
+async fn a_time_above_the_maximum_is_reduced_and_the_result_says_so() {
+    let result = |seconds: u32| async move {
+        let bash = UseBash::in_dir("/srv").with_sandbox(says(Output::exited(0, "made", "")));
+        let bash = bash.with_max_timeout(Duration::from_mins(1)).write_at_once();
+        let call = json!({ "command": "make", "timeout_seconds": seconds });
+        answers(bash, &[("bash", call)]).await
+    };
+    assert_eq!(result(60).await, ["made"]);
+    let note =
+        "made\n\n[the requested time of 61 seconds was reduced to the maximum of 60 seconds]";
+    assert_eq!(result(61).await, [note]);
+}
+
+#[tokio::test]
 async fn a_command_cannot_be_given_no_time() {
     let sandbox = says(Output::exited(0, "", ""));
     let call = json!({ "command": "make", "timeout_seconds": 0 });

@@ -287,6 +287,16 @@ impl Commands {
         self.are_confined().then(|| self.reach.note(&self.written(workdir))).flatten()
     }
 
+    /// Says why agents change nothing in a folder. `None` means that it can be the folder of a project.
+    pub(crate) fn broad(&self, folder: &Path) -> Option<String> {
+        self.own.broad(folder)
+    }
+
+    /// Says what hides a path, which is without links, from commands.
+    pub(crate) fn hidden_by(&self, path: &Path) -> &'static str {
+        self.own.hidden_by(path).unwrap_or("a permission rule denies it")
+    }
+
     /// The folders besides the directory that they can change.
     fn written(&self, workdir: &Path) -> Vec<PathBuf> {
         let mut written = self.paths(self.settings.write.as_ref(), workdir);

@@ -1,6 +1,8 @@
 //! The command `sandbox explain`, which lists what commands can access in a folder.
 
-use std::ffi::OsStr;
+mod arguments;
+
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,7 +19,7 @@ use crate::permissions::RunPermissions;
 use crate::project::{plain, shown};
 
 /// Says it in lines of a name and what it stands for.
-pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<&OsStr>) -> String {
+pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: &[OsString]) -> String {
     let mut commands = Commands::of(config, sources);
     if let Ok(permissions) = RunPermissions::of(config, sources) {
         commands = commands.under(&permissions.policy());
@@ -63,9 +65,10 @@ pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<
     row("commits as", vec![author(&commands.author)]);
     row("network", network(&policy.network));
     row("limits", vec![limits(&policy, &commands)]);
-    if let Some(command) = command {
+    if let Some((command, rest)) = command.split_first() {
         let found = program(command, &policy).map_or("not found".to_owned(), |it| short(&it));
         row("program", vec![format!("{}: {found}", plain(Path::new(command)))]);
+        row("arguments", arguments::describe(rest, &commands, &policy));
     }
     text
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use loopwright_capabilities::files::WorkspaceRoot;
-use loopwright_sandbox::{ResolvedPath, SandboxPolicy};
+use loopwright_sandbox::{BroadFolder, ResolvedPath, SandboxPolicy, key_paths};
 
 use crate::config::{Config, ConfigSources};
 use crate::project::{WORKTREES, repository};
@@ -16,6 +16,9 @@ const REASON: &str = "Loopwright keeps its settings and sessions there";
 
 /// The same for paths that the configuration hides.
 const HIDDEN: &str = "`sandbox.hide` in the configuration includes this path";
+
+/// The same for keys and credentials.
+const KEYS: &str = "it contains keys or credentials, which agents cannot read";
 
 /// The number of files of the user's settings in which links are looked for.
 const MAX_FILES: usize = 10_000;
@@ -30,6 +33,10 @@ pub(crate) struct OwnPaths {
     settings: Vec<PathBuf>,
     /// What `sandbox.hide` names. File tools neither read nor change it; commands have it from [their settings](crate::commands).
     hidden: Vec<PathBuf>,
+    /// Keys and credentials of the user and the system. Commands do not see them in a folder around them, and file tools nowhere.
+    keys: Vec<PathBuf>,
+    /// The user's home, without links.
+    home: Option<PathBuf>,
 }
 
 /// A folder in which no agent works.
@@ -73,7 +80,10 @@ impl OwnPaths {
         let hidden =
             hidden.flat_map(|it| it.value.to_paths(&config.workdir, sources.home.as_deref()));
         let hidden = hidden.map(|it| without_links(&it)).collect();
-        let mut own = Self { kept, settings: Vec::new(), hidden };
+        let home = sources.home.as_ref().and_then(|it| it.canonicalize().ok());
+        let keys = key_paths(home.as_deref()).flat_map(|it| [without_links(&it), it]);
+        let keys = keys.collect::<BTreeSet<_>>().into_iter().collect();
+        let mut own = Self { kept, settings: Vec::new(), hidden, keys, home };
         own.settings = links.found.into_iter().filter(|it| !own.is_kept(it)).collect();
         own
     }
@@ -93,7 +103,18 @@ impl OwnPaths {
         self.is_kept(folder) || self.settings.iter().any(|it| folder.starts_with(it))
     }
 
-    /// Keeps the tools of an agent away from the paths.
+    /// Says why agents change nothing in a folder, by its path without links, and what to do about it. `None` means that it can be the
+    /// folder of a project.
+    pub(crate) fn broad(&self, folder: &Path) -> Option<String> {
+        let broad = BroadFolder::of(folder, self.home.as_deref())?;
+        let folder = folder.display();
+        Some(format!(
+            "{folder} {broad}, so agents cannot change files in it, and commands that could are refused; start in the \
+                folder of a project, choose one with `-C FOLDER`, or add a folder with `--add-dir FOLDER`"
+        ))
+    }
+
+    /// Keeps the tools of an agent away from the paths, and from changes in a folder that holds more than a project.
     ///
     /// # Errors
     ///
@@ -120,11 +141,32 @@ impl OwnPaths {
             root = path.to_str().into_iter().fold(root, WorkspaceRoot::protect);
         }
         let root = self.hidden.iter().fold(root, |root, path| root.hide(path, HIDDEN));
+        let is_near = |key: &&PathBuf| {
+            folders.iter().any(|folder| key.starts_with(folder) || folder.starts_with(key))
+        };
+        let keys = self.keys.iter().filter(is_near);
+        let root = keys.fold(root, |root, path| root.hide(path, KEYS));
+        let root = match self.broad(&folders[0]) {
+            Some(reason) => root.with_read_only_directory(reason),
+            None => root,
+        };
         // A worktree has the same files by other paths.
         Ok(match repository(&folders[0]) {
             Some(repository) => root.with_copies(repository.join(WORKTREES), repository),
             None => root,
         })
+    }
+
+    /// Says why a path, which is without links, is hidden. `None` means that it is not one of the hidden paths, nor in one.
+    pub(crate) fn hidden_by(&self, path: &Path) -> Option<&'static str> {
+        let is_in = |paths: &[PathBuf]| paths.iter().any(|it| path.starts_with(it));
+        if self.is_kept(path) {
+            Some(REASON)
+        } else if is_in(&self.hidden) {
+            Some(HIDDEN)
+        } else {
+            is_in(&self.keys).then_some(KEYS)
+        }
     }
 
     /// Keeps commands away from the paths, whatever the policy shows or is given later. What does not exist yet is not
@@ -134,8 +176,16 @@ impl OwnPaths {
         let may_exist = |it: &&PathBuf| !matches!(it.try_exists(), Ok(false));
         let (hidden, missing): (Vec<&PathBuf>, _) = self.kept.iter().partition(may_exist);
         let policy = hidden.into_iter().fold(policy, SandboxPolicy::hide);
+        let keys: Vec<_> = self.keys.iter().filter(|it| is_shown_around(&policy, it)).collect();
+        let policy = keys.into_iter().fold(policy, SandboxPolicy::hide);
         missing.into_iter().chain(&self.settings).fold(policy, SandboxPolicy::protect)
     }
+}
+
+/// Returns `true` if a policy shows a path only because it shows a folder around it.
+fn is_shown_around(policy: &SandboxPolicy, path: &Path) -> bool {
+    let named = policy.read_paths.iter().chain(&policy.write_paths);
+    policy.shows(path) && !named.into_iter().any(|it| it.starts_with(path))
 }
 
 /// Returns a path without links, as far as it exists.

@@ -1,11 +1,11 @@
 //! The command `sandbox exec`: one command, run as an agent's would be.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, absolute};
 use std::process::ExitCode as ProcessExitCode;
 
+use loopwright_capabilities::bash::denial_notes;
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
     NO_PLACE, Transaction, TransactionError, forget, made_at_once, passing_staging_for,
@@ -71,8 +71,7 @@ pub fn sandbox(cli: &Cli, command: &SandboxCommand) -> ProcessExitCode {
 fn tell_what_is_seen(cli: &Cli, args: &ExplainArgs) -> ExitCode {
     match configured(cli, &args.workdir, None) {
         Ok((sources, config)) => {
-            let command = args.command.first().map(OsString::as_os_str);
-            console::print(explain(&config, &sources, command).as_bytes())
+            console::print(explain(&config, &sources, &args.command).as_bytes())
         }
         Err(error @ ConfigError::Workdir { .. }) => console::fail(&error, ExitCode::Usage),
         Err(error) => console::fail(&error, ExitCode::Config),
@@ -124,6 +123,7 @@ async fn exec(args: &ExecArgs, commands: &Commands) -> ProcessExitCode {
     let (result, exit_code) = match result {
         Ok((mut output, transaction)) => {
             show_rest(&output);
+            output.notes.extend(denial_notes(&output, &policy));
             let kept = match transaction {
                 Some(transaction) => finish(transaction, args, (commands, &policy), &mut output),
                 None => Ok(Value::Null),

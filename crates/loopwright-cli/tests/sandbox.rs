@@ -32,7 +32,8 @@ fn status_and_output_are_those_of_the_command() {
 fn limits_have_statuses_of_their_own() {
     let late = "sandbox: the command ran longer than allowed (0.2 s); all its processes exited\n";
     check(&["--timeout", "0.2"], "echo said; sleep 60", 124, "said\n", late);
-    let large = "sandbox: the command used more memory than allowed; all its processes exited\n";
+    let large = "sandbox: all processes of a command together have 100 MiB of memory (`sandbox.memory`)\n\
+                 sandbox: the command used more memory than allowed; all its processes exited\n";
     let hog = "head -c 60000000 /dev/zero | tail -c 60000000 | (sleep 20; cat) >/dev/null";
     check(&["--memory", "100M"], &format!("{hog} & {hog} & {hog} & wait"), 137, "", large);
 }
@@ -188,6 +189,49 @@ fn sandbox_explain_lists_what_commands_see() {
     assert!(limits.ends_with(" in /tmp, 60 s by default, at most 60 s"), "{limits}");
     let done = world.run(&["sandbox", "explain", "--", "no-such-program"]);
     assert!(done.stdout.ends_with("no-such-program: not found\n"), "{}", done.stdout);
+}
+
+#[test]
+fn sandbox_explain_says_what_a_command_can_do_with_each_path_and_host() {
+    let world = configured("read = ['~/data']\nhide = ['~/project/keys']\nnetwork = ['crates.io']")
+        .file("data/a", "")
+        .file("data/link/b", "")
+        .file(".ssh/id", "")
+        .file("project/keys/a", "")
+        .file(".local/state/loopwright/sessions/a", "");
+    std::os::unix::fs::symlink("../.ssh/id", world.path("project/key")).unwrap();
+    let cases = [
+        ("a.txt", "readable and writable"),
+        ("new/b.txt", "readable and writable; it does not exist"),
+        ("keys/a", "hidden: `sandbox.hide` in the configuration includes this path"),
+        ("key", "not visible: no setting shows it; add it to `sandbox.read`"),
+        ("~/.ssh/id", "not visible: no setting shows it; add it to `sandbox.read`"),
+        ("../data/a", "read-only"),
+        (
+            ".git/hooks/x",
+            "read-only: changes to it are refused, unless `sandbox.allow` lists it; it does not exist",
+        ),
+        (
+            "~/.local/state/loopwright/sessions/a",
+            "hidden: Loopwright keeps its settings and sessions there",
+        ),
+        ("/usr/bin/env", "read-only"),
+        (
+            "/etc/shadow",
+            "not visible, unless programs need it: of `/etc`, commands see about 40 files",
+        ),
+        ("/proc/1/environ", "not visible: each command has its own folder there"),
+        ("https://crates.io/x", "reachable through the proxy"),
+        ("https://example.com", "not reachable: `sandbox.network` does not grant the host"),
+    ];
+    let arguments = cases.iter().map(|(argument, _)| *argument);
+    let line: Vec<&str> =
+        ["sandbox", "explain", "--", "cat", "-v"].into_iter().chain(arguments).collect();
+    let done = world.run(&line);
+    let told = done.stdout.lines().skip_while(|it| !it.starts_with("arguments"));
+    let told: Vec<&str> = told.map(|it| it[13..].trim()).collect();
+    let expect = cases.map(|(argument, verdict)| format!("{argument}: {verdict}"));
+    assert_eq!(told, expect, "{}", done.stderr);
 }
 
 #[test]

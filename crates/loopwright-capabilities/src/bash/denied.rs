@@ -83,15 +83,30 @@ fn missing_libraries(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
     hidden.take(MAX).map(note).collect()
 }
 
+/// What programs say of a path, in lower case.
+const PHRASES: [(&str, Said); 3] = [
+    ("no such file or directory", Said::Missing),
+    ("permission denied", Said::Denied),
+    ("read-only file system", Said::ReadOnly),
+];
+
+/// Returns a line without the path of the program that writes it, such as `/bin/bash: line 2: `.
+fn without_program(line: &str) -> &str {
+    let says_it = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        PHRASES.iter().any(|(phrase, _)| text.starts_with(phrase))
+    };
+    match line.split_once(": ") {
+        Some((path, rest)) if path.starts_with('/') && !says_it(rest) => rest,
+        _ => line,
+    }
+}
+
 /// Reads a line that says something of one path.
 fn complaint(line: &str) -> Option<(Said, PathBuf)> {
+    let line = without_program(line);
     let lower = line.to_ascii_lowercase();
-    let phrases = [
-        ("no such file or directory", Said::Missing),
-        ("permission denied", Said::Denied),
-        ("read-only file system", Said::ReadOnly),
-    ];
-    let (_, said) = phrases.into_iter().find(|(phrase, _)| lower.contains(phrase))?;
+    let (_, said) = PHRASES.into_iter().find(|(phrase, _)| lower.contains(phrase))?;
     let words = words(line).map(|it| it.trim_end_matches([':', ',', ';', '.']));
     let mut paths = words.filter(|it| it.starts_with('/')).map(Path::new);
     let path = paths.next().filter(|path| paths.all(|other| other == *path))?;
@@ -189,6 +204,17 @@ mod tests {
             "touch: cannot touch '/home/me/.cargo/bin/a': Read-only file system",
             &["`/home/me/.cargo/bin/a` is read-only in the sandbox"],
         );
+    }
+
+    #[test]
+    fn the_program_that_complains_is_not_the_path_that_it_complains_about() {
+        let note = ["`/usr/a` is read-only in the sandbox"];
+        check("/bin/bash: line 2: /usr/a: Read-only file system", &note);
+        check("/bin/sh: 1: cannot create /usr/a: Read-only file system", &note);
+        check("/usr/bin/touch: cannot touch '/usr/a': Read-only file system", &note);
+        check("/usr/a: Read-only file system", &note);
+        check("/bin/bash: line 2: p.txt: Read-only file system", &[]);
+        check("/usr/bin/touch: cannot touch 'p.txt': Read-only file system", &[]);
     }
 
     #[test]

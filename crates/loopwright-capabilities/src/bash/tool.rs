@@ -25,7 +25,7 @@ use crate::bash::background::LastingCommands;
 use crate::bash::collect::{Begun, Collect, Entry, Place, changed_files};
 use crate::bash::confinement;
 use crate::bash::danger::{self, OnDangerousCommand};
-use crate::bash::denied;
+use crate::bash::denial_notes;
 use crate::bash::directory::{DIRECTORY, Wrapped};
 use crate::bash::format;
 use crate::bash::needs::{self, Needs, NetworkUsed};
@@ -347,6 +347,20 @@ impl Bash {
             .with_output(self.output_policy.caps())
     }
 
+    /// Says that a command had less time than the model asked for. `None` means that it had all of it.
+    pub(super) fn shortened(&self, args: &BashArgs) -> Option<String> {
+        let wanted = Duration::from_secs(args.timeout_seconds?.get().into());
+        let given = self.rules_for(args.timeout_seconds).limits.timeout;
+        let note = || {
+            format!(
+                "the requested time of {} seconds was reduced to the maximum of {} seconds",
+                wanted.as_secs(),
+                given.as_secs_f64()
+            )
+        };
+        (given < wanted).then(note)
+    }
+
     /// Returns the directory that commands begin in.
     pub(super) fn directory(&self, state: &AgentState) -> Option<String> {
         let keeps = self.starts == Starts::WhereTheLastEnded;
@@ -426,7 +440,8 @@ impl Bash {
         if Backend::ALL.iter().any(|backend| backend.name() == output.driver) {
             output.notes.extend(direct.as_deref().map(made_at_once));
         }
-        output.notes.extend(denied::notes(&output, &policy));
+        output.notes.extend(denial_notes(&output, &policy));
+        output.notes.extend(self.shortened(args));
         output.notes.extend(needs::notes(&output, &policy, &self.needs));
         if !output.network.is_empty() {
             on_network(NetworkUsed { hosts: output.network.clone() });

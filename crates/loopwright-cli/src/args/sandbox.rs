@@ -24,7 +24,7 @@ pub struct ExplainArgs {
     /// The directory in which commands run
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
     pub workdir: PathBuf,
-    /// Show which program would run for this command
+    /// Show which program would run for this command, and what it can do with the paths and hosts in its arguments
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }

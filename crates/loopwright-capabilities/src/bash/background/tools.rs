@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::background::TaskNumber;
 use crate::bash::background::shells::{Said, Shells};
-use crate::bash::denied;
+use crate::bash::denial_notes;
 use crate::bash::directory::Wrapped;
 use crate::bash::needs::{self, NetworkUsed};
 use crate::bash::{Bash, BashArgs, BashError};
@@ -135,15 +135,14 @@ impl Tool for BashStart {
             if !output.network.is_empty() {
                 events.emit(|| NetworkUsed { hosts: output.network.clone() });
             }
-            let notes = output.notes.iter().cloned().chain(denied::notes(output, &policy));
+            let notes = output.notes.iter().cloned().chain(denial_notes(output, &policy));
             notes.chain(needs::notes(output, &policy, &needs)).collect()
         };
         let id = self.shells.keep(&run, &args.command, child, &scope, on_end)?;
         let started = format!("Command {id} is running; read its output with bash_read.");
-        let started = match note {
-            Some(note) => format!("{started}\n\n{note}"),
-            None => started,
-        };
+        let shortened = self.bash.shortened(&args).map(|it| format!("[{it}]"));
+        let notes = note.into_iter().chain(shortened);
+        let started = notes.fold(started, |text, note| format!("{text}\n\n{note}"));
         // It changes files while it runs, which may be after this call.
         Ok(ToolOutput::text(started).with_changed_files(FilesChanged::Unknown))
     }
