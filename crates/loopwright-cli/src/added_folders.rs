@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use loopwright_permissions::Policy;
-use loopwright_sandbox::BroadPaths;
+use loopwright_sandbox::{BroadFolder, key_paths};
 
 use crate::config::{Config, ConfigSources};
-use crate::own_paths::OwnPaths;
+use crate::own_paths::{OwnPaths, without_links};
 
 /// The folders that a policy adds, and those that cannot be added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub(crate) enum AddedFolderError {
         path.display()
     )]
     Own { path: PathBuf },
+    #[error("the folder {} was not added: it contains keys or credentials, which agents cannot read", path.display())]
+    Keys { path: PathBuf },
 }
 
 impl AddedFolders {
@@ -71,8 +73,12 @@ pub(crate) fn usable(
         return Err(AddedFolderError::Own { path: path.into() });
     }
     let home = sources.home.as_ref().and_then(|it| it.canonicalize().ok());
-    if BroadPaths::include(&real, home.as_deref()) {
+    // What is inside a system folder or a hidden folder of the home can be added: it was named.
+    if BroadFolder::of(&real, home.as_deref()) == Some(BroadFolder::Several) {
         return Err(AddedFolderError::Broad { path: path.into() });
+    }
+    if key_paths(home.as_deref()).any(|it| real.starts_with(without_links(&it))) {
+        return Err(AddedFolderError::Keys { path: path.into() });
     }
     Ok(real)
 }

@@ -286,6 +286,13 @@ impl Setup {
         }
     }
 
+    /// Says that agents change nothing in the directory, if it holds more than a project.
+    pub(crate) fn tell_broad(&self) {
+        if let Some(note) = self.commands.broad(self.workdir.path()) {
+            console::warn(&note);
+        }
+    }
+
     /// Warns of a permission mode of the agent's definition that is looser than that of the run.
     pub(crate) fn tell_unused_mode(&self) {
         let Some(applied) = self.applied.as_ref().filter(|it| !it.is_kept) else { return };

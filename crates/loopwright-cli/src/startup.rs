@@ -239,6 +239,7 @@ impl Startup {
         setup.tell_absent_tools();
         setup.tell_unused_mode();
         setup.tell_git();
+        setup.tell_broad();
         Ok(setup)
     }
 
@@ -362,6 +363,7 @@ impl Startup {
                 let setup = self.setup(agent).await?;
                 setup.tell_permission_warnings(self.review);
                 setup.tell_git();
+                setup.tell_broad();
                 setup
             }
             (None, Some(new)) => new,

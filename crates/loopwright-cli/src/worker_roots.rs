@@ -6,19 +6,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use loopwright_sandbox::BroadFolder;
 use loopwright_sessions::SessionHeader;
 
 use crate::session::SessionsError;
-
-/// Folders of the system, in which no worker works; nor in what holds one of them.
-const SYSTEM: [&str; 16] = [
-    "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run",
-    "/sbin", "/sys", "/tmp", "/usr", "/var",
-];
-
-/// Folders of the system of which nothing is worked in, however deep.
-const NEVER: [&str; 9] =
-    ["/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys"];
 
 /// The folders below which a worker may work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,14 +64,7 @@ impl WorkerRoots {
 
     /// Returns `true` if a folder, without links, holds more than a project, or what the user keeps for programs.
     pub(crate) fn is_broad(&self, folder: &Path) -> bool {
-        let broad = SYSTEM.iter().map(Path::new).chain(self.home.as_deref());
-        let in_home = self.home.as_deref().and_then(|home| folder.strip_prefix(home).ok());
-        let is_hidden = in_home
-            .and_then(|it| it.iter().next())
-            .is_some_and(|it| it.as_encoded_bytes().starts_with(b"."));
-        broad.into_iter().any(|broad| broad.starts_with(folder))
-            || NEVER.iter().any(|never| folder.starts_with(never))
-            || is_hidden
+        BroadFolder::of(folder, self.home.as_deref()).is_some()
     }
 }
 

@@ -15,6 +15,7 @@ mod agents;
 mod answer_checks;
 mod background;
 mod bare;
+mod broad_folders;
 mod chat;
 mod claude;
 mod claude_keys;

@@ -55,24 +55,25 @@ fn tools_and_commands_in_a_folder_around_neither_read_nor_change_them() {
         let (own, secret) = (world.path(folder).join("loopwright"), world.path("link/new.toml"));
         let file = if folder == ".config" { "folders.toml" } else { "mcp/logins/a.json" };
         let before = fs::read_to_string(own.join(file)).unwrap();
-        let path = format!("loopwright/{file}");
+        let (path, place) = (own.join(file), world.path(folder));
         let write = json!({ "path": path, "content": "x", "overwrite": true });
-        let create = json!({ "path": "loopwright/x/new", "content": "x", "create_dirs": true });
+        let create = json!({ "path": own.join("x/new"), "content": "x", "create_dirs": true });
         let commands = format!(
-            "cat {path}; echo x > {path}; rm -rf loopwright; mv loopwright other; mkdir -p loopwright/x"
+            "cd {}; cat loopwright/{file}; echo x > loopwright/{file}; rm -rf loopwright; \
+             mv loopwright other; mkdir -p loopwright/x; touch made",
+            place.display()
         );
         let replies = vec![
             streamed_tool("", "read_file", &json!({ "path": path })),
-            streamed_tool("", "list_dir", &json!({ "path": "loopwright" })),
-            streamed_tool("", "grep", &json!({ "pattern": "kept|secret" })),
+            streamed_tool("", "list_dir", &json!({ "path": own })),
+            streamed_tool("", "grep", &json!({ "pattern": "kept|secret", "path": place })),
             streamed_tool("", "write_file", &write),
             streamed_tool("", "write_file", &create),
             streamed_call("", &commands),
             streamed("Done.", "stop"),
         ];
         let allow = ["--permission-mode", "accept-edits", "--allow", "Bash"];
-        let place = world.path(folder);
-        let options = [&["-C", place.to_str().unwrap()][..], &allow].concat();
+        let options = [&["--add-dir", place.to_str().unwrap()][..], &allow].concat();
         let (done, results) = run(&world, replies, &options);
         assert_eq!(done.status, 0, "{}", done.stderr);
         let refused = "Loopwright keeps its settings and sessions there";
@@ -87,6 +88,7 @@ fn tools_and_commands_in_a_folder_around_neither_read_nor_change_them() {
         );
         assert_eq!(fs::read_to_string(own.join(file)).unwrap(), before);
         assert!(!own.join("x").exists() && !place.join("other").exists() && !secret.exists());
+        assert!(place.join("made").exists(), "{results:#?}");
     }
 }
 

@@ -20,6 +20,7 @@ mod driver;
     expect(dead_code, reason = "only the drivers for Linux use all of it")
 )]
 mod author;
+mod broad;
 mod environment;
 mod error;
 mod fake;
@@ -56,6 +57,7 @@ pub mod transaction;
 pub use access::{NetworkAccess, NetworkOutcome};
 pub use address::is_public_address;
 pub use author::Author;
+pub use broad::{BroadFolder, key_paths};
 pub use capture::CapturedOutput;
 pub use child::SandboxChild;
 pub use command::{Command, Stdin};

@@ -93,7 +93,7 @@ pub struct SandboxPolicy {
     pub accepted: BTreeSet<Backend>,
     /// Whether control groups are used where they can be written to.
     pub cgroup: Cgroup,
-    /// Whether `/`, a home folder or a system folder may be writable.
+    /// Whether folders that contain more than a project may be writable.
     pub broad_paths: BroadPaths,
     /// The image of a container; other backends ignore it.
     pub image: String,
@@ -256,7 +256,8 @@ pub enum Cgroup {
     IfWritable,
 }
 
-/// Whether a folder that contains more than a project may be writable.
+/// Whether a [`BroadFolder`](crate::BroadFolder) may be writable. Of the paths in [`SandboxPolicy::write_paths`], those inside a
+/// folder of the system or a hidden folder of the home count as chosen, and are writable in either case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BroadPaths {
@@ -265,20 +266,6 @@ pub enum BroadPaths {
     Refused,
     /// Such a folder is allowed.
     Allowed,
-}
-
-/// Folders that contain more than a project. Their parents are too broad as well.
-const BROAD: [&str; 16] = [
-    "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run",
-    "/sbin", "/sys", "/tmp", "/usr", "/var",
-];
-
-impl BroadPaths {
-    /// Returns `true` if a folder contains more than a project: the home, a system folder, or a
-    /// folder above one of them. `path` is absolute and without links.
-    pub fn include(path: &Path, home: Option<&Path>) -> bool {
-        BROAD.iter().map(Path::new).chain(home).any(|broad| broad.starts_with(path))
-    }
 }
 
 impl SandboxPolicy {

@@ -63,6 +63,14 @@ pub enum FileError {
         /// The rule.
         reason: String,
     },
+    /// The directory is read-only.
+    #[error("`{path}` was not changed: {reason}")]
+    ReadOnly {
+        /// The path as the model wrote it.
+        path: String,
+        /// Why, and the remedy.
+        reason: String,
+    },
     /// The file is not text.
     #[error("`{path}` is {kind}, not text; {remedy}")]
     Binary {

@@ -176,6 +176,7 @@ impl WorkspaceRoot {
                 Err(FileError::Protected(path.to_owned()).into())
             }
             Resolved::Place(place) => {
+                self.permit_change(path, &place.path())?;
                 self.permit(FileUse::Write, path, &place.path())?;
                 match place.found {
                     None | Some(FileType::RegularFile) => Ok(place),
@@ -368,6 +369,7 @@ impl Walk<'_> {
         if self.root.is_protected(&self.screen, &whole, None) {
             return Err(FileError::Protected(self.path.to_owned()).into());
         }
+        self.root.permit_change(self.path, &whole)?;
         self.root.permit(FileUse::Write, self.path, &whole)?;
         let rights = Mode::from_raw_mode(0o777);
         let made = match self.levels.last() {

@@ -49,6 +49,8 @@ struct Settings {
     access: Option<Arc<dyn FileAccess>>,
     editor: Option<Arc<dyn EditorFiles>>,
     folders: Vec<PathBuf>,
+    /// Why file tools change nothing in the directory. `None` means that they may.
+    read_only: Option<Arc<str>>,
 }
 
 /// Folders that are copies of another one.
@@ -112,6 +114,7 @@ impl WorkspaceRoot {
             access: None,
             editor: None,
             folders: Vec::new(),
+            read_only: None,
         };
         Self::of(path.into(), settings)
     }
@@ -180,6 +183,12 @@ impl WorkspaceRoot {
     /// not exist fails on first use, as the directory does.
     pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
         self.with(|it| it.folders.push(folder.into()))
+    }
+
+    /// Makes the directory read-only: files are changed only in [added folders](WorkspaceRoot::with_folder). The reason is for
+    /// the model.
+    pub fn with_read_only_directory(self, reason: impl Into<Arc<str>>) -> Self {
+        self.with(|it| it.read_only = Some(reason.into()))
     }
 
     /// Returns a root with the same settings for another directory. The journal records changes there as in an added folder, so
@@ -270,6 +279,18 @@ impl WorkspaceRoot {
             Some(reason) => Err(FileError::NotPermitted { path: asked.to_owned(), reason }),
             None => Ok(()),
         }
+    }
+
+    /// Fails if a path, without links, is in a directory that is read-only.
+    pub(super) fn permit_change(&self, asked: &str, path: &Path) -> Result<(), FileError> {
+        let Some(reason) = &self.0.settings.read_only else { return Ok(()) };
+        let (root, below) = self.split(path);
+        let real = root.join(below);
+        let added = self.0.opened.get().into_iter().flatten().skip(1);
+        if added.into_iter().any(|it| real.starts_with(&it.real)) {
+            return Ok(());
+        }
+        Err(FileError::ReadOnly { path: asked.to_owned(), reason: reason.to_string() })
     }
 
     /// Returns the paths that [`protect`](WorkspaceRoot::protect) has added.

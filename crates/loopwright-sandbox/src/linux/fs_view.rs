@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::covers::{self, Covers};
+use crate::broad::BroadFolder;
 use crate::home::cache_place;
 use crate::job::{LaunchRequest, Refusal};
 use crate::policy::{Backend, BroadPaths, SandboxPolicy, Withheld, WorkdirAccess};
@@ -201,7 +202,8 @@ impl View {
         let cache = cache.map(|(path, place)| Ok((existing("cache", path)?, place))).transpose()?;
         if policy.broad_paths == BroadPaths::Refused {
             let both = writable.iter().chain(cache.iter().map(|(path, _)| path));
-            both.into_iter().try_for_each(|path| not_broad(path, job.home.as_deref()))?;
+            let home = job.home.as_deref().and_then(|home| fs::canonicalize(home).ok());
+            both.into_iter().try_for_each(|path| not_broad(path, &workdir, home.as_deref()))?;
         }
         let covers = covers(policy, &workdir, &entries, &writable)?;
         for path in &writable {
@@ -299,15 +301,18 @@ pub(super) fn shape(path: &Path) -> Shape {
     if path.is_dir() { Shape::Folder } else { Shape::File }
 }
 
-fn not_broad(path: &Path, home: Option<&Path>) -> Result<(), Refusal> {
-    if BroadPaths::include(path, home) {
-        return Err(Refusal::Policy(format!(
-            "{} contains more than a project and was not made writable; choose a folder inside \
-                it, or allow it with `SandboxPolicy::with_broad_paths(BroadPaths::Allowed)`",
-            path.display()
-        )));
-    }
-    Ok(())
+/// Refuses to make a folder writable that holds more than a project. What is inside a folder of the system or a hidden one is
+/// writable if it was named.
+fn not_broad(path: &Path, workdir: &Path, home: Option<&Path>) -> Result<(), Refusal> {
+    let is_workdir = path == workdir;
+    let broad = BroadFolder::of(path, home).filter(|it| is_workdir || *it == BroadFolder::Several);
+    let Some(broad) = broad else { return Ok(()) };
+    let remedy = if is_workdir {
+        "commands do not work in it; work in the folder of one project (on the command line: `-C FOLDER`)"
+    } else {
+        "it was not made writable; choose a folder inside it"
+    };
+    Err(Refusal::Policy(format!("{} {broad}: {remedy}", path.display())))
 }
 
 /// Adds a path of the system if it exists. A link stays a link, and its target is added as well.

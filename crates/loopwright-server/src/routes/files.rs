@@ -162,7 +162,7 @@ fn problem(error: FileError) -> Problem {
         }
         FileError::NotAFile { .. } => Problem::invalid("the path is not a file"),
         FileError::NotADirectory(_) => Problem::invalid("the path is not a directory"),
-        FileError::Protected(_) | FileError::NotPermitted { .. } => {
+        FileError::Protected(_) | FileError::NotPermitted { .. } | FileError::ReadOnly { .. } => {
             Problem::forbidden("the path is protected")
         }
         error => {

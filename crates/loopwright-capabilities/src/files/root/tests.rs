@@ -215,3 +215,22 @@ fn a_path_in_a_copy_is_hidden_if_the_same_path_in_the_original_is() {
     assert!(matches!(copy.write("set/c", b"new"), Err(FileError::Protected(_))));
     assert_eq!(copy.folders().collect::<Vec<_>>(), [at("copies/one/set")]);
 }
+
+#[test]
+fn nothing_in_a_read_only_directory_is_changed_except_in_folders_that_were_added() {
+    let mut world = World::new();
+    world.root = world.root.with_folder(world.path("work/open")).with_read_only_directory("ask");
+    fs::create_dir(world.home.path().join("work/open")).unwrap();
+    for path in ["a.txt", "new.txt", "new/deep.txt", "open/../a.txt", &world.path("work/a.txt")] {
+        let error = world.write(path).unwrap_err().to_string();
+        assert_eq!(error, format!("`{path}` was not changed: ask"));
+    }
+    assert_eq!(fs::read_to_string(world.path("work/a.txt")).unwrap(), "a");
+    assert!(!Path::new(&world.path("work/new.txt")).exists());
+    assert!(!Path::new(&world.path("work/new")).exists());
+    let (by_path, below) = (world.path("docs/b.txt"), world.path("work/open/b.txt"));
+    for path in ["../docs/deep/c.txt", "to_docs", "open/a.txt", &by_path, &below] {
+        world.write(path).unwrap();
+    }
+    assert_eq!(fs::read_to_string(by_path).unwrap(), "new");
+}

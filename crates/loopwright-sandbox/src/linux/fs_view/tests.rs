@@ -104,16 +104,27 @@ fn the_system_is_read_only_and_the_folder_is_not() {
 }
 
 #[test]
-fn broad_folders_and_the_home_of_the_agent_are_refused() {
-    for path in ["/", "/usr", "/var", "/home"] {
-        assert!(not_broad(Path::new(path), None).is_err(), "{path}");
+fn broad_folders_are_refused_and_what_is_named_inside_a_system_or_hidden_folder_is_not() {
+    let home = Path::new("/srv/people/me");
+    // The folder, and whether it is refused as the working folder and as a path that was named.
+    let cases = [
+        ("/", true, true),
+        ("/usr", true, true),
+        ("/var", true, true),
+        ("/home", true, true),
+        ("/srv/people", true, true),
+        ("/srv/people/me", true, true),
+        ("/etc/cron.d", true, false),
+        ("/srv/people/me/.config/app", true, false),
+        ("/srv/people/me/project", false, false),
+        ("/var/lib/project", false, false),
+    ];
+    for (path, as_workdir, as_named) in cases {
+        let path = Path::new(path);
+        let refused = [path, Path::new("/srv/project")]
+            .map(|workdir| not_broad(path, workdir, Some(home)).is_err());
+        assert_eq!(refused, [as_workdir, as_named], "{}", path.display());
     }
-    let home = Some(Path::new("/srv/people/me"));
-    for path in ["/srv/people/me", "/srv/people"] {
-        assert!(not_broad(Path::new(path), home).is_err(), "{path}");
-    }
-    not_broad(Path::new("/srv/people/me/project"), home).unwrap();
-    not_broad(Path::new("/var/lib/project"), home).unwrap();
 }
 
 #[test]
