@@ -39,6 +39,13 @@ fn limits_have_statuses_of_their_own() {
 }
 
 #[test]
+fn a_denied_path_is_named_after_the_output() {
+    let stderr = "touch: cannot touch '/usr/x': Read-only file system\n\
+                  sandbox: `/usr/x` is read-only in the sandbox\n";
+    check(&[], "touch /usr/x", 1, "", stderr);
+}
+
+#[test]
 fn long_output_loses_its_middle() {
     check(
         &["--max-output", "8"],
