@@ -29,7 +29,8 @@ fn a_process_whose_calls_may_be_counted_runs_a_command() {
     let driver = BackendSandbox::new(Backend::Namespaces);
     let output = runtime.block_on(run(&driver, &sh("echo 2 > 1; echo 3 > new"), &policy)).unwrap();
     assert!(output.outcome.is_success(), "{output:?}");
-    transaction.apply(transaction.changes(&Screen::standard()).unwrap()).unwrap();
+    let changes = transaction.changes(&Screen::standard()).unwrap();
+    transaction.apply(changes).unwrap();
 }
 
 /// Returns the calls of the process and the command that name something in a folder of so many files.

@@ -219,7 +219,8 @@ fn a_path_in_a_copy_is_hidden_if_the_same_path_in_the_original_is() {
 #[test]
 fn nothing_in_a_read_only_directory_is_changed_except_in_folders_that_were_added() {
     let mut world = World::new();
-    world.root = world.root.with_folder(world.path("work/open")).with_read_only_directory("ask");
+    let open = world.path("work/open");
+    world.root = world.root.clone().with_folder(open).with_read_only_directory("ask");
     fs::create_dir(world.home.path().join("work/open")).unwrap();
     for path in ["a.txt", "new.txt", "new/deep.txt", "open/../a.txt", &world.path("work/a.txt")] {
         let error = world.write(path).unwrap_err().to_string();
