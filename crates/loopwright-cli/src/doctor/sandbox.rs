@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use loopwright_sandbox::transaction::{NO_PLACE, Transaction, staging_for};
 use loopwright_sandbox::{
-    Backend, BackendSandbox, Command, Enforcement, Guarantee, Guarantees, Sandbox, SandboxPolicy,
-    Unavailable,
+    Backend, BackendSandbox, BroadPaths, Command, Enforcement, Guarantee, Guarantees, Sandbox,
+    SandboxPolicy, Unavailable,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -61,8 +61,9 @@ async fn collects(tried: &Path, backend: Backend) -> Result<(), String> {
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let transaction = Transaction::begin(&tried.join("changes"), &folder);
     let transaction = transaction.map_err(|error| error.to_string())?;
-    let policy =
-        SandboxPolicy::in_dir(&folder).with_backend(backend).with_transaction(&transaction);
+    // The folder is this program's own, in a hidden folder of the home.
+    let policy = SandboxPolicy::in_dir(&folder).with_broad_paths(BroadPaths::Allowed);
+    let policy = policy.with_backend(backend).with_transaction(&transaction);
     let sandbox: &dyn Sandbox = &BackendSandbox::new(backend);
     let (command, cancel) = (Command::new("true"), CancellationToken::new());
     let result = sandbox.run(&command, &policy, &mut |_, _| {}, &cancel).await;

@@ -53,11 +53,9 @@ fn named(argument: &OsStr, policy: &SandboxPolicy, home: Option<&Path>) -> Optio
         Some((option, value)) if option.starts_with('-') => value,
         _ => text,
     };
-    if let Some(host) = host(text) {
-        return Some(host);
-    }
-    if text.is_empty() || text.starts_with('-') {
-        return None;
+    let host = host(text);
+    if host.is_some() || text.contains("://") || text.is_empty() || text.starts_with('-') {
+        return host;
     }
     let path = match (text.strip_prefix("~/"), home) {
         (Some(below), Some(home)) => home.join(below),
