@@ -540,6 +540,41 @@ async fn a_result_says_that_changes_were_made_at_once_where_they_cannot_be_colle
 }
 
 #[tokio::test]
+async fn a_command_whose_changes_are_discarded_runs_and_changes_nothing() {
+    loopwright_sandbox::set_helper_path(sandbox_helper());
+    let (home, staging) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::create_dir(home.path().join("target")).unwrap();
+    std::fs::write(home.path().join("a"), "old\n").unwrap();
+    let line = "echo new > a && echo b > target/b && cat a target/b && echo x > .envrc";
+    let direct = |policy: SandboxPolicy| policy.with_direct_path("target").discard_changes();
+    let bash = || UseBash::in_dir(home.path()).with_staging(staging.path()).confine(direct);
+    let told = answers(bash(), &[("bash", json!({ "command": line }))]).await;
+    let note = "the command ran on a copy of the folder, and its changes were discarded: `.envrc`, `a`, `target/b`";
+    assert!(told[0].starts_with("new\nb\n") && told[0].contains(note), "{told:?}");
+    assert_eq!(changed(bash(), &[line]).await, [FilesChanged::None]);
+    assert_eq!(std::fs::read_to_string(home.path().join("a")).unwrap(), "old\n");
+    let left = |name: &str| home.path().join(name).exists();
+    assert_eq!(["target/b", ".envrc"].map(left), [false, false]);
+}
+
+#[tokio::test]
+async fn where_changes_cannot_be_collected_a_command_whose_changes_are_discarded_cannot_write() {
+    loopwright_sandbox::set_helper_path(sandbox_helper());
+    let home = tempfile::tempdir().unwrap();
+    let bash = |policy: SandboxPolicy| {
+        let bash = UseBash::in_dir(home.path()).confine(|_| policy.discard_changes());
+        bash.write_at_once()
+    };
+    let policy = SandboxPolicy::in_dir(home.path());
+    let call = [("bash", json!({ "command": "touch a || echo refused" }))];
+    for policy in [policy.clone(), policy.clone().read_only()] {
+        let told = answers(bash(policy), &call).await;
+        assert!(told[0].contains("refused"), "{told:?}");
+    }
+    assert!(!home.path().join("a").exists());
+}
+
+#[tokio::test]
 async fn a_command_in_the_background_may_have_changed_any_file() {
     let (home, staging) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let bash = || UseBash::in_dir(home.path()).with_background(Background::Allowed);

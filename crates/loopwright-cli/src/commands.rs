@@ -45,8 +45,8 @@ pub struct Commands {
     reach: GitReach,
     /// The working tree that they use instead of a folder. `None` means that they work in the directory itself.
     copy: Option<FolderCopy>,
-    /// Whether they cannot change the directory.
-    is_read_only: bool,
+    /// Whether what they change is discarded.
+    is_discarded: bool,
     /// Commands and sub-agents in the background.
     pub(crate) tasks: BackgroundTasks,
     /// Those that live on between the turns of a conversation; `None` if they end with their run.
@@ -196,9 +196,9 @@ impl Commands {
         Self { denied, repository, copy: Some(folder), ..self }
     }
 
-    /// Keeps commands from the files that rules deny, and in mode `plan` from changing the directory.
+    /// Keeps commands from the files that rules deny. In mode `plan`, what they change is discarded.
     pub(crate) fn under(self, policy: &Policy) -> Self {
-        Self { is_read_only: policy.mode() == Mode::Plan, ..self.denying(policy) }
+        Self { is_discarded: policy.mode() == Mode::Plan, ..self.denying(policy) }
     }
 
     /// Lets commands do what they may do here.
@@ -227,7 +227,7 @@ impl Commands {
         // What git has removed since does not hinder commands.
         let read = self.repository.iter().filter(|path| !is_written(path) && path.exists());
         policy = read.fold(policy, SandboxPolicy::read);
-        let open = if self.is_read_only { SandboxPolicy::read } else { SandboxPolicy::write };
+        let open = if self.is_discarded { SandboxPolicy::read } else { SandboxPolicy::write };
         policy = written.iter().fold(policy, open);
         let hidden = self.paths(settings.hide.as_ref(), &workdir);
         policy = hidden.into_iter().fold(policy, SandboxPolicy::hide);
@@ -246,7 +246,7 @@ impl Commands {
             policy = self.toolchains.extend(policy);
         }
         if let Some(caches) = &self.caches {
-            policy = caches.extend(policy);
+            policy = caches.copy(caches.extend(policy), &self.toolchains);
         }
         if has_own_home(policy.backend) {
             policy = policy.with_author(self.author.clone());
@@ -257,7 +257,7 @@ impl Commands {
             None => policy,
         };
         let policy = self.denied.confine(policy);
-        if self.is_read_only { policy.read_only() } else { policy }
+        if self.is_discarded { policy.discard_changes() } else { policy }
     }
 
     /// Lets tools run commands so.

@@ -2,6 +2,7 @@
 
 mod arguments;
 
+use std::env::split_paths;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +12,10 @@ use std::path::{Path, PathBuf};
 use loopwright_capabilities::bash::BashPolicy;
 use loopwright_sandbox::Author;
 use loopwright_sandbox::transaction::staging_for;
-use loopwright_sandbox::{Backend, BackendChoice, Network, SandboxPolicy, is_system_path};
+use loopwright_sandbox::{
+    Backend, BackendChoice, Network, ResolvedPath, SandboxPolicy, Withheld, WorkdirAccess,
+    is_system_path,
+};
 
 use crate::commands::Commands;
 use crate::config::{Bytes, Config, ConfigSources};
@@ -58,6 +62,9 @@ pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: &[OsStr
     row("immediate", list(&policy.direct));
     row("may change", commands.allowed().to_vec());
     row("cache", policy.cache.iter().map(short).collect());
+    let copied = policy.copied_caches.iter();
+    let copied = copied.map(|it| format!("{}: changes in {}", short(&it.folder), short(&it.layer)));
+    row("copied caches", copied.collect());
     let found = commands.toolchains.found.iter();
     row("toolchains", found.map(|(name, root)| format!("{name}: {}", short(root))).collect());
     let path = policy.environment.values.get("PATH").map_or("", String::as_str);
@@ -66,7 +73,7 @@ pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: &[OsStr
     row("network", network(&policy.network));
     row("limits", vec![limits(&policy, &commands)]);
     if let Some((command, rest)) = command.split_first() {
-        let found = program(command, &policy).map_or("not found".to_owned(), |it| short(&it));
+        let found = program(command, &policy, sources.environment.get("PATH"), &short);
         row("program", vec![format!("{}: {found}", plain(Path::new(command)))]);
         row("arguments", arguments::describe(rest, &commands, &policy));
     }
@@ -86,7 +93,13 @@ fn changes(policy: &SandboxPolicy) -> String {
     if policy.backend == BackendChoice::Only(Backend::Host) {
         return "applied immediately".to_owned();
     }
+    let is_discarded = policy.workdir_access == WorkdirAccess::Discarded;
     match staging_for(&policy.workdir) {
+        Some(_) if is_discarded => "discarded when a command exits".to_owned(),
+        None if is_discarded => {
+            "none: commands can only read, because you own no directory on the same file system"
+                .to_owned()
+        }
         Some(place) => format!("staged in {}, applied when a command exits", plain(&place)),
         None => {
             "applied immediately, because you own no directory on the same file system".to_owned()
@@ -123,14 +136,37 @@ fn limits(policy: &SandboxPolicy, commands: &Commands) -> String {
     )
 }
 
-/// Finds a program as a command would.
-fn program(command: &OsStr, policy: &SandboxPolicy) -> Option<PathBuf> {
+/// Says where a command finds a program. `user_path` is the `PATH` outside of the sandbox.
+fn program(
+    command: &OsStr,
+    policy: &SandboxPolicy,
+    user_path: Option<&OsString>,
+    short: &dyn Fn(&PathBuf) -> String,
+) -> String {
     let is_program = |path: &PathBuf| {
         fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
     };
-    if command.to_string_lossy().contains('/') {
-        return Some(policy.workdir.join(command)).filter(is_program);
+    let mut places: Vec<PathBuf> = if command.to_string_lossy().contains('/') {
+        vec![policy.workdir.clone()]
+    } else {
+        let path = policy.environment.values.get("PATH").map_or("", String::as_str);
+        split_paths(path).chain(user_path.into_iter().flat_map(split_paths)).collect()
+    };
+    places.iter_mut().for_each(|it| it.push(command));
+    let followed = policy.clone().with_links_followed();
+    let mut found = places.into_iter().filter(is_program).peekable();
+    let outside = found.peek().cloned();
+    match (found.find(|it| is_seen(it, &followed)), outside) {
+        (Some(path), _) => short(&path),
+        (None, Some(path)) => format!("not visible to commands: {}", short(&path)),
+        (None, None) => "not found".to_owned(),
     }
-    let path = policy.environment.values.get("PATH")?;
-    path.split(':').map(|folder| Path::new(folder).join(command)).find(is_program)
+}
+
+/// Returns `true` if commands see a path, the links on the way, and what they lead to.
+fn is_seen(path: &Path, policy: &SandboxPolicy) -> bool {
+    let is_shown = |it: &PathBuf| is_system_path(it) || policy.shows(it);
+    let resolved = ResolvedPath::of(path);
+    let is_hidden = |it: &Path| policy.withheld(it) == Some(Withheld::Hidden);
+    resolved.into_all().all(|it| is_shown(&it) && !is_hidden(&it))
 }

@@ -215,6 +215,23 @@ fn in_mode_plan_commands_run_and_change_nothing() {
 }
 
 #[test]
+fn in_mode_plan_the_model_reads_which_changes_were_discarded() {
+    let world = World::new();
+    let server = Server::start(vec![
+        streamed_call("", "rm a.txt && echo x > made && ls"),
+        streamed("Done.", "stop"),
+    ]);
+    let options = ["--base-url", &server.url, "--permission-mode", "plan", "Go."];
+    let done = world.run(&[&["run", "-m", "openai-compatible/test"], &options[..]].concat());
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    server.request();
+    let request = server.request()["messages"].to_string();
+    let note = "ran on a copy of the folder, and its changes were discarded: `a.txt`, `made`";
+    assert!(request.contains(note), "{request}");
+    assert!(is_there(&world) && !world.path("project/made").exists());
+}
+
+#[test]
 fn a_rule_of_the_users_file_is_explained_with_its_line() {
     let config = "[permissions]\nmode = \"ask\"\ndeny = [\n  \"Bash(git push *)\",\n]\n";
     let world = World::new().file(".config/loopwright/config.toml", config);

@@ -242,6 +242,130 @@ fn sandbox_explain_says_what_a_command_can_do_with_each_path_and_host() {
 }
 
 #[test]
+fn sandbox_explain_says_where_a_program_is_for_commands() {
+    let tool = ".local/share/uv/tools/ruff/bin/ruff";
+    let world = configured("").file(".local/share/uv/python/a", "");
+    let world = world.file(tool, "").file(".local/bin/other", "");
+    for program in [tool, ".local/bin/other"] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(world.path(program), mode).unwrap();
+    }
+    std::os::unix::fs::symlink(world.path(tool), world.path(".local/bin/ruff")).unwrap();
+    let path = format!("{}:/usr/bin", world.path(".local/bin").display());
+    let world = world.env("PATH", &path);
+    let explained = |program: &str| {
+        let done = world.run(&["sandbox", "explain", "--", program]);
+        done.stdout.lines().last().unwrap().strip_prefix("program").unwrap().trim().to_owned()
+    };
+    assert_eq!(explained("ruff"), "ruff: ~/.local/bin/ruff");
+    assert_eq!(explained("other"), "other: not visible to commands: ~/.local/bin/other");
+    let done = exec(&world, &[], &["sh", "-c", "command -v ruff; command -v other; true"]);
+    assert_eq!((done.status, done.stdout), (0, "/.local/bin/ruff\n".to_owned()));
+}
+
+#[test]
+fn a_virtual_environment_in_the_folder_is_active_for_commands() {
+    let program = "project/.venv/bin/hello-venv";
+    let world = World::new().file("project/.venv/pyvenv.cfg", "home = /usr/bin\n");
+    let world = world.file(program, "#!/bin/sh\necho hello from $VIRTUAL_ENV\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(world.path(program), mode).unwrap();
+    let done = exec(&world, &[], &["hello-venv"]);
+    assert_eq!(done.stdout, "hello from /project/.venv\n", "{}", done.stderr);
+}
+
+/// Serves files by their paths, one for each connection.
+fn registry(files: Vec<(String, Vec<u8>)>) -> u16 {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in server.incoming().flatten() {
+            let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            let first = lines.next().unwrap_or_default();
+            lines.find(String::is_empty);
+            let path = first.split(' ').nth(1).unwrap_or_default();
+            let config = format!(r#"{{"dl":"http://registry.test:{port}/dl"}}"#).into_bytes();
+            let found = files.iter().find(|(name, _)| name == path).map(|(_, body)| body);
+            let found = found.or((path == "/config.json").then_some(&config));
+            let status = if found.is_some() { "200 OK" } else { "404 Not Found" };
+            let body = found.map_or(&[][..], Vec::as_slice);
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+            );
+            stream.write_all(&[head.as_bytes(), body].concat()).ok();
+        }
+    });
+    port
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "a test says what it leaves out")]
+fn cargo_fetches_from_a_granted_registry_into_a_copy_of_the_users_cache() {
+    let text = |command: &mut Command| {
+        let output = command.output().ok().filter(|it| it.status.success())?;
+        Some(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    };
+    let Some(sysroot) = text(Command::new("rustc").args(["--print", "sysroot"])) else {
+        println!("left out: this machine has no Rust");
+        return;
+    };
+    let manifest = "[package]\nname = \"tiny\"\nversion = \"1.0.0\"\nedition = \"2021\"\nlicense = \"MIT\"\ndescription = \"A.\"\n";
+    let world = World::new().file(".cargo/bin/own", "").file("tiny/src/lib.rs", "");
+    let world = world.file("tiny/Cargo.toml", manifest);
+    let mut package = Command::new("cargo");
+    package.args(["package", "--offline", "--no-verify", "--allow-dirty", "--target-dir"]);
+    package.arg(world.path("made")).current_dir(world.path("tiny"));
+    text(&mut package).unwrap();
+    let archive = world.path("made/package/tiny-1.0.0.crate");
+    let checksum = text(Command::new("sha256sum").arg(&archive)).unwrap();
+    let entry = json!({
+        "name": "tiny", "vers": "1.0.0", "deps": [], "features": {}, "yanked": false,
+        "cksum": checksum.split(' ').next(),
+    });
+    let port = registry(vec![
+        ("/ti/ny/tiny".to_owned(), format!("{entry}\n").into_bytes()),
+        ("/dl/tiny/1.0.0/download".to_owned(), std::fs::read(archive).unwrap()),
+    ]);
+    let manifest = "[package]\nname = \"user\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[dependencies]\ntiny = { version = \"1\", registry = \"local\" }\n";
+    let config = format!("[registries.local]\nindex = \"sparse+http://registry.test:{port}/\"\n");
+    let world = world
+        .file("project/Cargo.toml", manifest)
+        .file("project/src/lib.rs", "")
+        .file("project/.cargo/config.toml", &config)
+        .file(".local/state/loopwright/sessions/a", "")
+        .env("PATH", &format!("{sysroot}/bin:/usr/bin:/bin"));
+    let world = match sysroot.rsplit_once("/toolchains/") {
+        Some((rustup, _)) => world.env("RUSTUP_HOME", rustup),
+        None => world,
+    };
+    let granted = format!("registry.test:{port}@127.0.0.1");
+    let done = exec(&world, &["--network", &granted], &["cargo", "fetch"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let done = exec(&world, &["--network", "off"], &["cargo", "check", "--offline"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(!world.path(".cargo/registry").exists());
+}
+
+#[test]
+fn a_command_changes_a_copy_of_the_users_cache_and_not_the_cache() {
+    let world = World::new()
+        .file(".npm/_cacache/a", "of the user")
+        .file(".local/state/loopwright/sessions/a", "");
+    let line = "cat $npm_config_cache/_cacache/a; echo poison > $npm_config_cache/_cacache/a";
+    for said in ["of the user", "poison\n"] {
+        let done = exec(&world, &[], &["sh", "-c", line]);
+        assert_eq!((done.status, done.stdout.as_str()), (0, said), "{}", done.stderr);
+    }
+    let of_user = std::fs::read_to_string(world.path(".npm/_cacache/a")).unwrap();
+    assert_eq!(of_user, "of the user");
+    let explained = world.run(&["sandbox", "explain"]).stdout;
+    let copied = explained.lines().find(|it| it.starts_with("copied caches")).unwrap();
+    assert!(copied.contains(" ~/.npm: changes in ~/.local/state/loopwright/caches/copies/"));
+}
+
+#[test]
 fn sandbox_explain_names_hidden_paths_of_the_system_and_those_that_programs_need() {
     let world = configured("hide = ['/bin', '/usr/share/doc', './keys', '/srv/elsewhere']");
     let done = world.run(&["sandbox", "explain"]);
@@ -283,10 +407,12 @@ fn the_doctor_names_the_tier_that_is_used() {
     let (_, last) = done.stdout.split_once("\nCommands run in namespaces.\n").unwrap();
     assert_eq!(
         last,
-        "Changes in this folder are staged in /.local/state/loopwright/changes and applied when a command exits.\n"
+        "Commands change copies of your caches of cargo, npm, pip, uv and Go.\n\
+            Changes in this folder are staged in /.local/state/loopwright/changes and applied when a command exits.\n"
     );
-    let place = world.path(".local/state/loopwright/changes");
-    assert_eq!(place.read_dir().unwrap().count(), 0);
+    let left = |folder: &str| world.path(folder).read_dir().unwrap().count();
+    assert_eq!(left(".local/state/loopwright/changes"), 0);
+    assert_eq!(left(".local/state/loopwright"), 1);
 }
 
 /// A folder on a file system of its own. `None` where there is no such folder.

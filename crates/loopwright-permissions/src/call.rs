@@ -238,7 +238,7 @@ impl<'a> Call<'a> {
     }
 
     /// Marks the call as confined by the sandbox: it can change nothing outside the folders, and
-    /// has no network. In mode `plan`, it cannot change the folders either.
+    /// has no network. In mode `plan`, it does not change the folders either.
     #[must_use]
     pub fn confined(mut self) -> Self {
         self.is_confined = true;

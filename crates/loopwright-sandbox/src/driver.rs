@@ -166,6 +166,10 @@ impl Sandbox for BackendSandbox {
                     0 => format!("{stage} failed"),
                     errno => format!("{stage}: {}", std::io::Error::from_raw_os_error(errno)),
                 };
+                if stage == crate::linux::layers::STAGE && !policy.copied_caches.is_empty() {
+                    let without = SandboxPolicy { copied_caches: Vec::new(), ..policy.clone() };
+                    return self.spawn(command, &without).await;
+                }
                 if stage == crate::linux::overlay::STAGE {
                     return Err(SandboxError::NotStaged { reason });
                 }

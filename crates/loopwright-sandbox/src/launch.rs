@@ -64,8 +64,11 @@ pub(crate) fn job(
     let mut policy = policy.clone();
     // The helper has no folder of its own that relative paths could begin at.
     policy.workdir = std::path::absolute(&policy.workdir).map_err(helper)?;
-    for path in policy.read_paths.iter_mut().chain(&mut policy.write_paths).chain(&mut policy.cache)
-    {
+    let paths = policy.read_paths.iter_mut().chain(&mut policy.write_paths);
+    let copied = policy.copied_caches.iter_mut();
+    let copied =
+        copied.flat_map(|it| [&mut it.folder, &mut it.layer].into_iter().chain(&mut it.lock));
+    for path in paths.chain(&mut policy.cache).chain(copied) {
         *path = std::path::absolute(&*path).map_err(helper)?;
     }
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
@@ -107,12 +110,16 @@ pub(crate) fn job(
 }
 
 fn cache_variables(backend: Backend, policy: &SandboxPolicy) -> Vec<(String, OsString)> {
-    let Some(place) = cache_place(backend, policy) else { return Vec::new() };
+    let copied = policy.copied_caches.iter().filter(|it| policy.copies(&it.folder));
+    let copied = copied.filter(|_| backend == Backend::Namespaces);
+    let copied = copied.filter_map(|it| Some((it.variable.clone()?, it.folder.clone().into())));
+    let Some(place) = cache_place(backend, policy) else { return copied.collect() };
     let at = |part: &str| if part.is_empty() { place.clone() } else { place.join(part) };
     let mut variables: Vec<(String, OsString)> =
         CACHE_VARIABLES.map(|(name, part)| (name.to_owned(), at(part).into())).into();
     let maven = maven::arguments(&at("maven"));
     variables.extend(maven.map(|arguments| ("MAVEN_ARGS".to_owned(), arguments.into())));
+    variables.extend(copied);
     variables
 }
 

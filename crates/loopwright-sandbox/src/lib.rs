@@ -21,6 +21,7 @@ mod driver;
 )]
 mod author;
 mod broad;
+mod copied_cache;
 mod environment;
 mod error;
 mod fake;
@@ -61,6 +62,7 @@ pub use broad::{BroadFolder, key_paths};
 pub use capture::CapturedOutput;
 pub use child::SandboxChild;
 pub use command::{Command, Stdin};
+pub use copied_cache::CopiedCache;
 pub use domain::{AllowedDomain, InvalidDomain};
 pub use driver::BackendSandbox;
 pub use environment::{Environment, Inherit, is_secret_name};

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`helper`], [`start`], [`supervisor`], [`cover_watch`] | the process outside the sandbox |
 //! | [`fs_view`], [`covers`] | the file system that a command sees |
-//! | [`namespaces`], [`root`], [`overlay`], [`init_process`], [`stage`] | the namespaces, their root and their first process |
+//! | [`namespaces`], [`root`], [`overlay`], [`layers`], [`init_process`], [`stage`] | the namespaces, their root and their first process |
 //! | [`bubblewrap`], [`container`] | other programs that create a sandbox |
 //! | [`confine`], [`filter`], [`share`] | the last steps before the command starts |
 //! | [`process_tree`], [`held`], [`account`], [`cgroup`] | resource usage and termination of a command |
@@ -24,6 +24,7 @@ pub(crate) mod gate;
 pub(crate) mod init_process;
 pub(crate) mod held;
 mod kept;
+pub(crate) mod layers;
 pub(crate) mod helper;
 pub(crate) mod namespaces;
 pub(crate) mod overlay;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::author::Author;
+use crate::copied_cache::CopiedCache;
 use crate::domain::AllowedDomain;
 use crate::environment::Environment;
 use crate::screen::Screen;
@@ -113,6 +114,11 @@ pub struct SandboxPolicy {
     /// not screened. `None` means no cache. The backend [`Backend::Host`] ignores it.
     #[serde(default)]
     pub cache: Option<PathBuf>,
+    /// Caches of the user that commands see as copies-on-write: they can change them, and the
+    /// user's files stay as they are. Only the backend [`Backend::Namespaces`] supports this; the
+    /// others ignore it, as does this one where the kernel has no overlays.
+    #[serde(default)]
+    pub copied_caches: Vec<CopiedCache>,
     /// The author of commits: git in the sandbox has this name and address, and no other settings
     /// of the user. The backend [`Backend::Host`] ignores it. `None` means that git has no name.
     #[serde(default)]
@@ -128,6 +134,10 @@ pub enum WorkdirAccess {
     Writable,
     /// The command may not write, except to [`SandboxPolicy::write_paths`] in the folder.
     ReadOnly,
+    /// The command may write if changes are staged, and the caller discards them. If they are not
+    /// staged, this is the same as [`WorkdirAccess::ReadOnly`]. No folder is
+    /// [direct](SandboxPolicy::direct).
+    Discarded,
 }
 
 /// How a policy keeps commands from a path that other fields may show.
@@ -291,6 +301,7 @@ impl SandboxPolicy {
             staging: None,
             direct: Vec::new(),
             cache: None,
+            copied_caches: Vec::new(),
             author: None,
         }
     }
@@ -306,6 +317,12 @@ impl SandboxPolicy {
     /// [`SandboxPolicy::cache`](field@SandboxPolicy::cache).
     pub fn with_cache(mut self, path: impl Into<PathBuf>) -> Self {
         self.cache = Some(path.into());
+        self
+    }
+
+    /// Adds a cache of the user that commands see as a copy-on-write.
+    pub fn with_copied_cache(mut self, cache: CopiedCache) -> Self {
+        self.copied_caches.push(cache);
         self
     }
 
@@ -342,6 +359,15 @@ impl SandboxPolicy {
     /// ```
     pub fn read_only(mut self) -> Self {
         self.workdir_access = WorkdirAccess::ReadOnly;
+        self
+    }
+
+    /// Lets the command write to the working folder, but discards the changes, unless the folder is
+    /// read-only.
+    pub fn discard_changes(mut self) -> Self {
+        if self.workdir_access == WorkdirAccess::Writable {
+            self.workdir_access = WorkdirAccess::Discarded;
+        }
         self
     }
 

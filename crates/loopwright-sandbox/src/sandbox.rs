@@ -10,7 +10,9 @@ use crate::guarantee::Guarantees;
 use crate::output::{ExitOutcome, Output, OutputStream};
 use crate::policy::SandboxPolicy;
 #[cfg(target_os = "linux")]
-use crate::transaction::{Transaction, made_at_once};
+use crate::policy::WorkdirAccess;
+#[cfg(target_os = "linux")]
+use crate::transaction::{Transaction, made_at_once, read_only_instead};
 
 /// Runs commands under policies.
 ///
@@ -61,8 +63,9 @@ impl dyn Sandbox + '_ {
     }
 
     /// Runs a command and stages its changes to the working folder in a transaction, which is
-    /// returned if it has changes to apply. If changes cannot be staged, they are applied
-    /// immediately, and a note reports that.
+    /// returned if it has changes to apply or to discard. If changes cannot be staged, they are
+    /// applied immediately, or the folder is read-only if they are to be discarded, and a note
+    /// reports that.
     #[cfg(target_os = "linux")]
     pub async fn run_staged(
         &self,
@@ -75,11 +78,15 @@ impl dyn Sandbox + '_ {
         let staged = policy.clone().with_transaction(&transaction);
         match self.run(command, &staged, observer, cancel).await {
             Err(SandboxError::NotStaged { reason }) => {
-                transaction.mark_direct().map_err(|error| SandboxError::NotStaged {
-                    reason: format!("{reason}; {error}"),
-                })?;
+                let is_discarded = policy.workdir_access == WorkdirAccess::Discarded;
+                if !is_discarded {
+                    transaction.mark_direct().map_err(|error| SandboxError::NotStaged {
+                        reason: format!("{reason}; {error}"),
+                    })?;
+                }
                 let mut output = self.run(command, policy, observer, cancel).await?;
-                output.notes.push(made_at_once(&reason));
+                let note = if is_discarded { read_only_instead } else { made_at_once };
+                output.notes.push(note(&reason));
                 transaction.discard();
                 Ok((output, None))
             }

@@ -10,16 +10,26 @@ mod known;
 pub(crate) mod maven;
 mod node;
 mod path;
+mod user_caches;
+mod venv;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use self::caches::Caches;
+pub use self::user_caches::UserCache;
 
 use self::known::Known;
+use self::venv::Venv;
 use crate::policy::SandboxPolicy;
 use crate::withheld::SYSTEM;
+
+/// The folder for the user's own programs, in the home.
+const PROGRAMS: &str = ".local/bin";
+/// The number of links in it that are shown.
+const MAX_PROGRAMS: usize = 200;
 
 /// The user's toolchains that commands may use.
 ///
@@ -45,6 +55,8 @@ pub struct Toolchains {
     pub path: Vec<PathBuf>,
     /// The environment variables that programs need.
     pub variables: BTreeMap<String, String>,
+    /// The user's caches, of which commands can have copies-on-write; see [`Caches::copy`].
+    pub caches: Vec<UserCache>,
 }
 
 impl Toolchains {
@@ -69,6 +81,8 @@ impl Toolchains {
                 found.add(known, &root, is_fit);
             }
         }
+        found.caches = user_caches::find(&found.found, environment, home.as_deref());
+        found.caches.retain(|cache| is_fit(&cache.folder));
         if let Some((name, value)) = maven::options(&found.found) {
             found.variables.insert(name.to_owned(), value);
         }
@@ -79,12 +93,27 @@ impl Toolchains {
         }
         let path = environment.get("PATH").cloned().unwrap_or_default();
         let folders: Vec<PathBuf> = path::of_user(&path, &workdir);
+        let venv = venv::find(environment, &workdir);
+        let venv =
+            venv.filter(|it| it.is_inside || (is_fit(&it.root) && path::is_closed(&it.root)));
+        if let Some(venv) = &venv {
+            found.found.push(("venv", venv.root.clone()));
+            let installation = venv.installation(&folders).filter(|it| is_fit(it));
+            let own = Some(venv.root.as_path()).filter(|_| !venv.is_inside);
+            own.into_iter().chain(installation).for_each(|it| found.show(it.to_path_buf()));
+        }
         for folder in &folders {
             if let Some(package) = path::package(folder).filter(|it| is_fit(it)) {
                 found.show(package);
             }
         }
+        if let Some(home) = &home {
+            found.show_programs(&home.join(PROGRAMS));
+        }
         found.path = folders.into_iter().filter(|it| found.shows(it)).collect();
+        if let Some(venv) = &venv {
+            found.activate(venv);
+        }
         if let Some((name, folder)) = node::headers(&found.path)
             && let (true, Some(folder)) = (found.shows(&folder.join("include")), folder.to_str())
         {
@@ -107,6 +136,31 @@ impl Toolchains {
                 self.variables.insert((*name).to_owned(), value.to_owned());
             }
         }
+    }
+
+    /// Puts the programs of a virtual environment before all others.
+    fn activate(&mut self, venv: &Venv) {
+        let programs = venv.programs();
+        let is_text = |path: &Path| path.to_str().is_some_and(|it| !it.contains(':'));
+        if let (true, Some(root)) = (is_text(&programs), venv.root.to_str()) {
+            self.variables.insert(venv::VARIABLE.to_owned(), root.to_owned());
+            self.path.retain(|it| *it != programs);
+            self.path.insert(0, programs);
+        }
+    }
+
+    /// Shows the links in a folder that lead to programs of found toolchains.
+    fn show_programs(&mut self, folder: &Path) {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let links = entries.map(|it| it.path()).filter(|it| it.is_symlink());
+        let is_shown = |it: &PathBuf| {
+            it.canonicalize().is_ok_and(|real| {
+                real.is_file() && self.read.iter().any(|shown| real.starts_with(shown))
+            })
+        };
+        let mut links: Vec<PathBuf> = links.filter(is_shown).take(MAX_PROGRAMS).collect();
+        links.sort_unstable();
+        links.into_iter().for_each(|it| self.show(it));
     }
 
     fn show(&mut self, path: PathBuf) {

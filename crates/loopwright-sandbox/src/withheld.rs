@@ -137,6 +137,13 @@ impl SandboxPolicy {
         others.chain([&self.workdir]).any(|it| path.starts_with(it))
     }
 
+    /// Returns `true` if a cache at a path is a copy-on-write: commands can neither change it
+    /// directly, nor are they kept from it.
+    pub(crate) fn copies(&self, path: &Path) -> bool {
+        let mut written = self.write_paths.iter().chain([&self.workdir]);
+        self.withheld(path).is_none() && !written.any(|it| path.starts_with(it))
+    }
+
     /// Returns the hidden paths of the system without which programs cannot start, such as the
     /// folder of the loader.
     pub fn hidden_needs(&self) -> Vec<PathBuf> {

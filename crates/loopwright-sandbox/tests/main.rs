@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "the lints spare tests, but not what they share")]
 
+mod caches;
 mod confinement;
 mod containers;
 mod ending;

@@ -45,6 +45,9 @@ fn places(policy: &SandboxPolicy) -> String {
     let workdir = match policy.workdir_access {
         WorkdirAccess::Writable => Some("in the working directory".to_owned()),
         WorkdirAccess::ReadOnly => None,
+        WorkdirAccess::Discarded => {
+            Some("in a copy of the working directory whose changes are discarded, which is read-only in the background".to_owned())
+        }
     };
     let paths = policy.write_paths.iter().map(|path| named(path, &policy.workdir));
     let before: Vec<String> = workdir.into_iter().chain(paths).collect();

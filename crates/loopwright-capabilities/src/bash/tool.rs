@@ -9,7 +9,7 @@ use std::time::Duration;
 use loopwright_core::{
     AgentState, BoxError, FilesChanged, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput, Writes,
 };
-use loopwright_sandbox::transaction::{Change, TransactionError, made_at_once};
+use loopwright_sandbox::transaction::{Change, Transaction, TransactionError};
 use loopwright_sandbox::{
     Backend, BackendChoice, Command, ExitOutcome, Output, OutputStream, Sandbox, SandboxError,
     SandboxPolicy,
@@ -22,7 +22,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::background::BackgroundTasks;
 use crate::bash::background::LastingCommands;
-use crate::bash::collect::{Begun, Collect, Entry, Place, changed_files};
+use crate::bash::collect::{
+    Begun, Collect, Entry, Place, changed_files, direct_note, is_discarded,
+};
 use crate::bash::confinement;
 use crate::bash::danger::{self, OnDangerousCommand};
 use crate::bash::denial_notes;
@@ -438,7 +440,7 @@ impl Bash {
         };
         let left = wrapped.and_then(|it| it.unwrap(&mut output.stderr));
         if Backend::ALL.iter().any(|backend| backend.name() == output.driver) {
-            output.notes.extend(direct.as_deref().map(made_at_once));
+            output.notes.extend(direct.map(|reason| direct_note(&policy, &reason)));
         }
         output.notes.extend(denial_notes(&output, &policy));
         output.notes.extend(self.shortened(args));
@@ -459,26 +461,38 @@ impl Bash {
             return Ok(answer.with_changed_files(FilesChanged::Unknown));
         };
         let bash = self.clone();
-        blocking(move || {
-            let (changes, notes) = bash.collect.judge(&transaction, &policy)?;
-            output.notes.extend(notes);
-            let answer = bash
-                .answer(&output, seconds, note.clone(), left.clone())
-                .with_changed_files(changed_files(changes.made()));
-            let applied = bash.collect.apply(transaction, changes, &answer)?;
-            let late = applied.notes();
-            if late.is_empty() {
-                return Ok(answer);
-            }
-            output.notes.extend(late);
-            let answer = bash.answer(&output, seconds, note, left);
-            let is_made = |change: &&Change| {
-                applied.conflicts.iter().all(|conflict| conflict.path != change.path)
-            };
-            let made = applied.changed.iter().filter(is_made);
-            Ok(answer.with_changed_files(changed_files(made)))
-        })
-        .await
+        blocking(move || bash.settle(transaction, &policy, output, (seconds, note, left))).await
+    }
+
+    /// Applies what a command changed, unless its policy discards that, and reports it. `ended` is how the command ended:
+    /// its time limit, the note on it, and the directory.
+    fn settle(
+        &self,
+        transaction: Transaction,
+        policy: &SandboxPolicy,
+        mut output: Output,
+        ended: (f64, Option<String>, Option<String>),
+    ) -> Result<ToolOutput, BashError> {
+        let (seconds, note, left) = ended;
+        let (changes, notes) = self.collect.judge(&transaction, policy)?;
+        output.notes.extend(notes);
+        let answer = self.answer(&output, seconds, note.clone(), left.clone());
+        if is_discarded(policy) {
+            return Ok(answer.with_changed_files(changed_files([])));
+        }
+        let answer = answer.with_changed_files(changed_files(changes.made()));
+        let applied = self.collect.apply(transaction, changes, &answer)?;
+        let late = applied.notes();
+        if late.is_empty() {
+            return Ok(answer);
+        }
+        output.notes.extend(late);
+        let answer = self.answer(&output, seconds, note, left);
+        let is_made = |change: &&Change| {
+            applied.conflicts.iter().all(|conflict| conflict.path != change.path)
+        };
+        let made = applied.changed.iter().filter(is_made);
+        Ok(answer.with_changed_files(changed_files(made)))
     }
 
     fn answer(

@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 
 use loopwright_sandbox::transaction::{NO_PLACE, Transaction, staging_for};
 use loopwright_sandbox::{
-    Backend, BackendSandbox, BroadPaths, Command, Enforcement, Guarantee, Guarantees, Sandbox,
+    Backend, BackendSandbox, BroadPaths, Command, CopiedCache, Enforcement, Guarantee, Guarantees, Sandbox,
     SandboxPolicy, Unavailable,
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::config::ConfigSources;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::project::plain;
 use crate::render::sanitize_terminal;
+use crate::store::state_directory;
 
 /// Tries every backend.
 pub(super) async fn show() -> ExitCode {
@@ -34,6 +36,7 @@ pub(super) async fn show() -> ExitCode {
                 sanitize_terminal(&reason)
             ),
         };
+        text.push_str(copied(backend).await);
         text.push_str(&changes);
     }
     console::print(text.as_bytes())
@@ -69,6 +72,36 @@ async fn collects(tried: &Path, backend: Backend) -> Result<(), String> {
     let result = sandbox.run(&command, &policy, &mut |_, _| {}, &cancel).await;
     transaction.discard();
     result.map(drop).map_err(|error| error.to_string())
+}
+
+/// Says whether commands have copies-on-write of caches here, by letting a command change one.
+async fn copied(backend: Backend) -> &'static str {
+    let state = ConfigSources::from_process().ok().and_then(|it| state_directory(&it));
+    let tried = state.map(|state| state.join(format!("doctor-{}", std::process::id())));
+    let works = match &tried {
+        Some(tried) => copies(tried, backend).await.unwrap_or(false),
+        None => false,
+    };
+    // What is left is what was made for this.
+    tried.and_then(|it| fs::remove_dir_all(it).ok());
+    if works {
+        "Commands change copies of your caches of cargo, npm, pip, uv and Go.\n"
+    } else {
+        "Commands only read your caches of cargo and Go, and do not use those of npm, pip and uv.\n"
+    }
+}
+
+async fn copies(tried: &Path, backend: Backend) -> Result<bool, Box<dyn std::error::Error>> {
+    let (folder, cache, layer) = (tried.join("folder"), tried.join("cache"), tried.join("layer"));
+    fs::create_dir_all(&folder)?;
+    fs::create_dir_all(&cache)?;
+    let policy = SandboxPolicy::in_dir(&folder).with_backend(backend);
+    let policy = policy.with_copied_cache(CopiedCache::new(&cache, &layer));
+    let sandbox: &dyn Sandbox = &BackendSandbox::new(backend);
+    let command = Command::new("touch").args([cache.join("file")]);
+    let cancel = CancellationToken::new();
+    let output = sandbox.run(&command, &policy, &mut |_, _| {}, &cancel).await?;
+    Ok(output.outcome.is_success() && !cache.join("file").exists())
 }
 
 /// A column for each backend that works, and the reason for each that does not.

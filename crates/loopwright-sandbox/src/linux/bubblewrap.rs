@@ -172,7 +172,8 @@ impl Arguments {
                 self.paths("--bind", at, at);
             }
             Seen::Cache(folder) => self.paths("--bind", folder, at),
-            Seen::Staging => {}
+            // Only the namespaces of this crate have them.
+            Seen::Staging | Seen::Layer | Seen::Copied(_) => {}
             Seen::Part { covered: Covered::Hidden, shape: Shape::File, .. } => {
                 self.paths("--ro-bind", &PathBuf::from("/dev/null"), at);
             }

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::covers::{self, Covers};
+use super::layers::Layer;
 use crate::broad::BroadFolder;
 use crate::home::cache_place;
 use crate::job::{LaunchRequest, Refusal};
 use crate::policy::{Backend, BroadPaths, SandboxPolicy, Withheld, WorkdirAccess};
-use crate::withheld::SYSTEM;
+use crate::withheld::{SYSTEM, is_system_path};
 
 /// The parts of `/etc` that programs need. Commands do not see the rest.
 const ETC: [&str; 41] = [
@@ -90,6 +91,10 @@ pub(crate) enum Seen {
     Writable(Shape),
     /// A cache: this folder, which the command can change as well.
     Cache(PathBuf),
+    /// A cache of the user, whose changes go to a layer.
+    Copied(Layer),
+    /// The folder of the layer of the cache that follows. The command does not see it directly.
+    Layer,
     /// A part of a writable folder that is mounted separately.
     Part { root: PathBuf, shape: Shape, covered: Covered },
     /// A link to this path.
@@ -126,6 +131,7 @@ impl Entry {
     pub(crate) fn source(&self) -> &Path {
         match &self.seen {
             Seen::Cache(folder) => folder,
+            Seen::Copied(layer) => &layer.lower,
             _ => &self.at,
         }
     }
@@ -136,16 +142,20 @@ impl Entry {
             | Seen::Readable(shape)
             | Seen::Writable(shape)
             | Seen::Part { shape, .. } => Some(*shape),
-            Seen::Staging | Seen::Cache(_) => Some(Shape::Folder),
+            Seen::Cache(path) => Some(shape(path)),
+            Seen::Staging | Seen::Layer | Seen::Copied(_) => Some(Shape::Folder),
             Seen::Link(_) => None,
         }
     }
 
     pub(crate) fn read_only(&self) -> bool {
         match &self.seen {
-            Seen::System(_) | Seen::Readable(_) => true,
+            // What is below a layer is only read.
+            Seen::System(_) | Seen::Readable(_) | Seen::Copied(_) => true,
             Seen::Part { covered, .. } => !matches!(covered, Covered::Pinned | Covered::Direct),
-            Seen::Writable(_) | Seen::Cache(_) | Seen::Staging | Seen::Link(_) => false,
+            Seen::Writable(_) | Seen::Cache(_) | Seen::Layer | Seen::Staging | Seen::Link(_) => {
+                false
+            }
         }
     }
 }
@@ -162,6 +172,7 @@ impl View {
         for path in system.chain(ETC.map(|name| Path::new("/etc").join(name))) {
             add_system(&mut entries, &path);
         }
+        let copied = copied(job.backend, policy);
         for path in &policy.read_paths {
             let real = existing("readable path", path)?;
             if real == Path::new("/") && builds_root(job.backend) {
@@ -172,7 +183,7 @@ impl View {
                 ));
             }
             let is_hidden = |path| policy.withheld(path) == Some(Withheld::Hidden);
-            if is_hidden(&real) {
+            if is_hidden(&real) || copied.iter().any(|it| real.starts_with(&it.at)) {
                 continue;
             }
             if path.is_symlink() && !is_hidden(path) {
@@ -180,8 +191,13 @@ impl View {
             }
             entries.push(Entry { seen: Seen::Readable(shape(&real)), at: real });
         }
+        entries.extend(copied);
         let mut writable = Vec::new();
-        let is_read_only = policy.workdir_access == WorkdirAccess::ReadOnly;
+        let is_read_only = match policy.workdir_access {
+            WorkdirAccess::Writable => false,
+            WorkdirAccess::ReadOnly => true,
+            WorkdirAccess::Discarded => policy.staging.is_none(),
+        };
         let wanted = if is_read_only { None } else { Some(workdir.clone()) };
         let others = policy.write_paths.iter().map(|path| existing("writable path", path));
         for path in wanted.into_iter().map(Ok).chain(others) {
@@ -213,7 +229,7 @@ impl View {
             entries.push(Entry { at, seen: Seen::Cache(folder) });
         }
         let collected = policy.staging.as_ref().map(|_| workdir.as_path());
-        let mut entries = covers.lay(entries, collected)?;
+        let mut entries = with_layers(covers.lay(entries, collected)?);
         if let Some(staging) = &policy.staging {
             // The working folder is an overlay of its content and this.
             let seen = Seen::Staging;
@@ -251,6 +267,46 @@ fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy
     Ok(policy)
 }
 
+/// Returns the caches that a command sees as copies-on-write. Not those that it must not change, and those that it changes
+/// directly.
+fn copied(backend: Backend, policy: &SandboxPolicy) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let caches = policy.copied_caches.iter().filter(|_| backend == Backend::Namespaces);
+    for cache in caches {
+        let real = fs::canonicalize(&cache.folder).ok().filter(|it| it.is_dir());
+        let at = real.clone().unwrap_or_else(|| cache.folder.clone());
+        if !policy.copies(&at) || !has_place(policy, &at) {
+            continue;
+        }
+        if at != cache.folder {
+            entries.push(Entry { at: cache.folder.clone(), seen: Seen::Link(at.clone()) });
+        }
+        let layer = Layer::of(cache, real);
+        if let Some(lock) = cache.lock.as_ref().filter(|it| has_place(policy, it)) {
+            entries.push(Entry { at: lock.clone(), seen: Seen::Cache(layer.shared_lock()) });
+        }
+        entries.push(Entry { at, seen: Seen::Copied(layer) });
+    }
+    entries
+}
+
+/// Returns `true` if a path exists, or can be created in the sandbox because no folder around it is shown.
+fn has_place(policy: &SandboxPolicy, path: &Path) -> bool {
+    path.exists() || !(is_system_path(path) || policy.shows(path))
+}
+
+/// Adds the folder of its layer before each cache.
+fn with_layers(entries: Vec<Entry>) -> Vec<Entry> {
+    let with_layer = |entry: Entry| {
+        let layer = match &entry.seen {
+            Seen::Copied(layer) => Some(Entry { at: layer.folder.clone(), seen: Seen::Layer }),
+            _ => None,
+        };
+        layer.into_iter().chain([entry])
+    };
+    entries.into_iter().flat_map(with_layer).collect()
+}
+
 /// Returns `true` if commands have a root of their own, in which folders are mounted.
 fn builds_root(backend: Backend) -> bool {
     !matches!(backend, Backend::Landlock | Backend::Host)
@@ -283,7 +339,7 @@ fn covers(
             }
         }
     }
-    if policy.staging.is_some() {
+    if policy.staging.is_some() && policy.workdir_access == WorkdirAccess::Writable {
         for path in &policy.direct {
             covers.add_below(workdir, path, Covered::Direct)?;
         }

@@ -16,6 +16,7 @@ use rustix::mount::{
 use super::confine::Identity;
 use super::filter::Kernel;
 use super::fs_view::{Covered, Entry, Seen, Shape, View};
+use super::layers;
 use super::overlay;
 use super::share;
 use super::sys;
@@ -77,6 +78,8 @@ pub(crate) fn clone_tree(entry: &Entry) -> io::Result<Option<OwnedFd>> {
         | Seen::Readable(_)
         | Seen::Writable(_)
         | Seen::Cache(_)
+        | Seen::Copied(_)
+        | Seen::Layer
         | Seen::Staging => {
             Ok(Some(open_tree(CWD, entry.source(), flags | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)?))
         }
@@ -156,10 +159,18 @@ pub(crate) fn build(
     let owner =
         (rustix::fs::Uid::from_raw(identity.user), rustix::fs::Gid::from_raw(identity.group));
     rustix::fs::chown("tmp/home", Some(owner.0), Some(owner.1)).ok();
-    let mut staging = None;
+    let (mut staging, mut layer) = (None, None);
     for (entry, tree) in view.entries.iter().zip(trees) {
         match (&entry.seen, tree) {
             (Seen::Staging, tree) => staging = tree,
+            (Seen::Layer, tree) => layer = tree,
+            (Seen::Copied(copied), Some(lower)) => {
+                let place = inside(&entry.at);
+                DirBuilder::new().recursive(true).mode(0o555).create(&place).ok();
+                let tree = layer.take();
+                let laid = overlay::lay_cache(&lower, tree.as_ref(), copied, &place, identity);
+                at(layers::STAGE, laid)?;
+            }
             (Seen::Writable(_), Some(folder)) if entry.at == view.workdir && staging.is_some() => {
                 let place = inside(&entry.at);
                 DirBuilder::new().recursive(true).mode(0o555).create(&place).ok();

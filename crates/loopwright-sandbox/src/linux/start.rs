@@ -12,6 +12,7 @@ use super::cgroup::{self, Groups};
 use super::confine::{Confinement, Files, Landlock, Processes, Rights, Streams};
 use super::filter::{Kernel, Sockets};
 use super::fs_view::{Seen, View};
+use super::layers::Layers;
 use super::quarantine::Sweep;
 use super::{bubblewrap, container, init_process, namespaces, process_tree, root};
 use crate::beneath::random;
@@ -35,6 +36,8 @@ pub(crate) struct Started {
     /// A private folder to remove at the end.
     pub(crate) scratch: Option<PathBuf>,
     pub(crate) groups: Option<Groups>,
+    /// The layers of its caches.
+    pub(crate) layers: Layers,
     /// Whether the processes belong to root, so that the kernel does not count them.
     pub(crate) uncounted: bool,
 }
@@ -60,7 +63,8 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
     // A process that loses its parent becomes a child of this process, and cannot escape from it.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| Refusal::setup("reaper", &error.into()))?;
-    let view = View::of(job)?;
+    let mut view = View::of(job)?;
+    let layers = Layers::open(&mut view)?;
     let sweep = (job.backend != Backend::Host).then(|| Sweep::of(&view, job));
     let started = |pid, inner| Started {
         pid,
@@ -69,6 +73,7 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
         sweep: None,
         scratch: None,
         groups: None,
+        layers: Layers::default(),
         uncounted: rustix::process::geteuid().is_root(),
     };
     match job.backend {
@@ -76,7 +81,7 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
             let namespaces::Launched { pid, control, reports, mounts, notes, groups, uncounted } =
                 namespaces::launch(job, &view, streams)?;
             let inner = Inner::First { control, reports, complaints: None, mounts: Some(mounts) };
-            Ok(Started { notes, sweep, groups, uncounted, ..started(pid, inner) })
+            Ok(Started { notes, sweep, groups, layers, uncounted, ..started(pid, inner) })
         }
         Backend::Bubblewrap => {
             let (launched, groups) =
@@ -133,7 +138,7 @@ fn landlock(
         match entry.seen {
             Seen::System(_) | Seen::Readable(_) => files.readable.push(entry.at.clone()),
             Seen::Writable(_) | Seen::Cache(_) => files.writable.push(entry.at.clone()),
-            Seen::Part { .. } | Seen::Staging | Seen::Link(_) => {}
+            Seen::Part { .. } | Seen::Staging | Seen::Layer | Seen::Copied(_) | Seen::Link(_) => {}
         }
     }
     let confinement = Confinement {
@@ -159,6 +164,7 @@ fn landlock(
             sweep,
             scratch: Some(scratch),
             groups,
+            layers: Layers::default(),
             uncounted: rustix::process::geteuid().is_root(),
         }),
         Err(refusal) => {

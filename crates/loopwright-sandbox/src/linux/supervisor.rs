@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -76,7 +76,7 @@ enum Kind {
 
 /// Watches until every process of the command has ended, and reports to the agent.
 pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) -> io::Result<()> {
-    let Started { pid, inner, notes, sweep, scratch, groups, uncounted } = started;
+    let Started { pid, inner, notes, sweep, scratch, groups, layers, uncounted } = started;
     let began = Instant::now();
     let (mut complaints, mut kept_mounts) = (None, None);
     let mut watch = Watch {
@@ -121,15 +121,7 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
     }
     watch.until_the_end();
     if let (Kind::Client, Some(scratch)) = (watch.kind, &scratch) {
-        if watch.cause.is_none() && !container::was_started(job, scratch, watch.status) {
-            watch.notes.push(
-                "the container did not start: its program failed, and the command was not run"
-                    .to_owned(),
-            );
-            watch.cause = Some(ExitOutcome::Lost);
-        }
-        watch.elapsed = watch.began.elapsed();
-        container::remove(job);
+        watch.end_container(scratch);
     }
     if let Err(count) = process_tree::end_all() {
         watch.notes.push(format!(
@@ -140,6 +132,8 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
     if watch.kind != Kind::Client {
         watch.elapsed = watch.began.elapsed();
     }
+    // Other commands can keep their changes to caches from now on.
+    drop(layers);
     watch.read_last_reports();
     if watch.groups.take().is_some_and(|groups| groups.ran_out_of_memory()) && watch.cause.is_none()
     {
@@ -196,6 +190,19 @@ impl Watch<'_> {
         if let Some(agent) = &mut self.agent {
             job::send(agent, event).ok();
         }
+    }
+
+    /// Removes the container of a client that has ended.
+    fn end_container(&mut self, scratch: &Path) {
+        if self.cause.is_none() && !container::was_started(self.job, scratch, self.status) {
+            self.notes.push(
+                "the container did not start: its program failed, and the command was not run"
+                    .to_owned(),
+            );
+            self.cause = Some(ExitOutcome::Lost);
+        }
+        self.elapsed = self.began.elapsed();
+        container::remove(self.job);
     }
 
     fn until_the_end(&mut self) {

@@ -63,6 +63,7 @@ fn a_policy_holds_what_it_was_given() {
         staging: None,
         direct: vec!["target".into()],
         cache: Some("/c".into()),
+        copied_caches: Vec::new(),
         author: Some(author),
     };
     assert_eq!(policy, expect);

@@ -4,6 +4,8 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::Toolchains;
+use crate::copied_cache::CopiedCache;
 use crate::policy::SandboxPolicy;
 
 /// Caches for the commands of one project. No other project sees them, so a command can affect only
@@ -11,7 +13,12 @@ use crate::policy::SandboxPolicy;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caches {
     folder: PathBuf,
+    /// Where the changes to copies of the user's caches are kept.
+    copies: PathBuf,
 }
+
+/// The folder for these, beside the caches of projects, whose names all end with a number.
+const COPIES: &str = "copies";
 
 impl Caches {
     /// Creates the caches of a project in a folder of the user, unless they exist. Returns `None`
@@ -27,9 +34,11 @@ impl Caches {
         if folder.starts_with(&workdir) || workdir.starts_with(&folder) {
             return Ok(None);
         }
-        let folder = folder.join(name(&workdir));
+        let name = name(&workdir);
+        let copies = folder.join(COPIES).join(&name);
+        let folder = folder.join(name);
         create(&folder)?;
-        Ok(Some(Self { folder }))
+        Ok(Some(Self { folder, copies }))
     }
 
     /// Returns the folder that commands write to.
@@ -40,6 +49,17 @@ impl Caches {
     /// Adds the caches to a policy, unless it already has some.
     pub fn extend(&self, policy: SandboxPolicy) -> SandboxPolicy {
         if policy.cache.is_some() { policy } else { policy.with_cache(&self.folder) }
+    }
+
+    /// Adds the user's caches to a policy as copies-on-write. The changes of commands are kept in
+    /// the folder for caches, for this project alone.
+    pub fn copy(&self, policy: SandboxPolicy, toolchains: &Toolchains) -> SandboxPolicy {
+        let copied = toolchains.caches.iter().map(|cache| CopiedCache {
+            variable: cache.variable.map(str::to_owned),
+            lock: cache.lock.clone(),
+            ..CopiedCache::new(&cache.folder, self.copies.join(cache.name))
+        });
+        copied.fold(policy, SandboxPolicy::with_copied_cache)
     }
 }
 
@@ -85,6 +105,23 @@ mod tests {
         assert_eq!(policy.cache.as_deref(), Some(caches.folder()));
         let others = caches.extend(SandboxPolicy::in_dir(&workdir).with_cache("/elsewhere"));
         assert_eq!(others.cache, Some("/elsewhere".into()));
+    }
+
+    #[test]
+    fn a_policy_has_the_caches_of_the_user_as_copies() {
+        let home = tempfile::tempdir().unwrap();
+        let (workdir, root) = (home.path().join("web"), home.path().canonicalize().unwrap());
+        fs::create_dir(&workdir).unwrap();
+        fs::create_dir_all(home.path().join(".npm/_cacache")).unwrap();
+        let toolchains = Toolchains::found(&Default::default(), Some(home.path()), &workdir);
+        let caches = Caches::in_folder(&home.path().join("caches"), &workdir).unwrap().unwrap();
+        let policy = caches.copy(SandboxPolicy::in_dir(&workdir), &toolchains);
+        let layer = root.join("caches/copies").join(name(&root.join("web"))).join("npm");
+        let npm = CopiedCache {
+            variable: Some("npm_config_cache".to_owned()),
+            ..CopiedCache::new(root.join(".npm"), layer)
+        };
+        assert_eq!(policy.copied_caches, [npm]);
     }
 
     #[test]

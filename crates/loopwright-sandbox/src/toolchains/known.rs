@@ -123,6 +123,9 @@ pub(super) const ALL: &[Known] = &[
     known("uv", &[".local/share/uv"], "python")
         .parts(&["python", "tools"])
         .sets(&[("UV_PYTHON_INSTALL_DIR", "python"), ("UV_TOOL_DIR", "tools")]),
+    known("pipx", &[".local/share/pipx", ".local/pipx"], "venvs")
+        .named_by("PIPX_HOME")
+        .parts(&["venvs"]),
     known("uv programs", &[".local/bin"], "uv").parts(&["uv", "uvx"]),
     known("go", &["/usr/local/go"], "bin/go").named_by("GOROOT").sets(&[("GOROOT", "")]),
     known("Go modules", &["go"], "pkg/mod")

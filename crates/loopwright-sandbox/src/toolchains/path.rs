@@ -25,7 +25,7 @@ pub(super) fn of_user(path: &OsStr, workdir: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns `true` if not every caller may change what is in a folder, or put another one in its place.
-fn is_closed(folder: &Path) -> bool {
+pub(super) fn is_closed(folder: &Path) -> bool {
     folder.ancestors().enumerate().all(|(index, it)| {
         fs::metadata(it).is_ok_and(|status| is_closed_mode(mode(&status), index > 0))
     })

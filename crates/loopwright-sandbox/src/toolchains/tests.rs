@@ -183,3 +183,110 @@ fn native_modules_are_built_with_the_headers_that_came_with_node() {
     assert_eq!(variables(&world), [None, Some(installed)]);
     assert_eq!(variables(&World::with(&[&node])), [None, None]);
 }
+
+#[test]
+fn caches_of_the_user_are_found_where_package_managers_keep_them() {
+    let world = World::with(&[
+        ".cargo/bin/cargo",
+        ".npm/_cacache/index-v5/a",
+        ".cache/pip/http-v2/a",
+        "elsewhere/uv/CACHEDIR.TAG",
+        ".cache/other/a",
+    ]);
+    let found = world.found(&[], &[("UV_CACHE_DIR", world.path("elsewhere/uv"))]);
+    let cache = |name, folder, variable, lock: Option<&str>| UserCache {
+        name,
+        folder: world.path(folder),
+        variable,
+        lock: lock.map(|lock| world.path(lock)),
+    };
+    let expected = [
+        cache("cargo-registry", ".cargo/registry", None, Some(".cargo/.package-cache")),
+        cache("cargo-git", ".cargo/git", None, None),
+        cache("npm", ".npm", Some("npm_config_cache"), None),
+        cache("pip", ".cache/pip", Some("PIP_CACHE_DIR"), None),
+        cache("uv", "elsewhere/uv", Some("UV_CACHE_DIR"), None),
+    ];
+    assert_eq!(found.caches, expected);
+}
+
+#[test]
+fn a_folder_that_is_no_cache_is_not_taken_for_one() {
+    let world = World::with(&["documents/letter", ".npm/a", "project/npm/_cacache/a"]);
+    for named in ["documents", "", "project/npm"] {
+        let found = world.found(&[], &[("npm_config_cache", world.path(named))]);
+        assert_eq!(found.caches, [], "{named}");
+    }
+}
+
+#[test]
+fn the_virtual_environment_of_the_users_shell_is_shown_and_first_in_the_path() {
+    let world = World::with(&[
+        "venvs/web/pyvenv.cfg",
+        "venvs/web/bin/pytest",
+        "python/bin/python3",
+        "python/lib/python3.12/os.py",
+    ]);
+    let settings = format!("home = {}\nversion = 3.12\n", world.path("python/bin").display());
+    fs::write(world.path("venvs/web/pyvenv.cfg"), settings).unwrap();
+    let named = [("VIRTUAL_ENV", world.path("venvs/web"))];
+    let found = world.found(&["/usr/bin", "venvs/web/bin"], &named);
+    assert_eq!(found.read, [world.path("venvs/web"), world.path("python")]);
+    assert_eq!(found.path, [world.path("venvs/web/bin"), "/usr/bin".into()]);
+    let root = world.path("venvs/web").to_str().unwrap().to_owned();
+    assert_eq!(found.variables, BTreeMap::from([("VIRTUAL_ENV".to_owned(), root)]));
+}
+
+#[test]
+fn a_virtual_environment_in_the_project_is_used_and_shows_no_more_than_the_users_path() {
+    let world = World::with(&[
+        "project/.venv/bin/pytest",
+        "python/bin/python3",
+        "python/lib/python3.12/os.py",
+        "keys/id",
+    ]);
+    let settings = |home: &str| {
+        let text = format!("home = {}\n", world.path(home).display());
+        fs::write(world.path("project/.venv/pyvenv.cfg"), text).unwrap();
+    };
+    settings("python/bin");
+    let programs = world.path("project/.venv/bin");
+    let found = world.found(&["/usr/bin"], &[]);
+    assert_eq!((found.read, found.path), (Vec::new(), vec![programs.clone(), "/usr/bin".into()]));
+    let found = world.found(&["python/bin"], &[]);
+    assert_eq!(found.path, [programs, world.path("python/bin")]);
+    assert_eq!(found.read, [world.path("python")]);
+    settings("keys");
+    assert_eq!(world.found(&["keys"], &[]).read, Vec::<PathBuf>::new());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_project_is_no_virtual_environment() {
+    let world = World::with(&["keys/pyvenv.cfg"]);
+    std::os::unix::fs::symlink(world.path("keys"), world.path("project/.venv")).unwrap();
+    let found = world.found(&[], &[]);
+    assert_eq!((found.read, found.path), (Vec::new(), Vec::new()));
+}
+
+#[cfg(unix)]
+#[test]
+fn programs_of_shown_tools_are_found_by_the_links_in_the_folder_for_own_programs() {
+    use std::os::unix::fs::symlink;
+    let world = World::with(&[
+        ".local/share/uv/python/a",
+        ".local/share/uv/tools/ruff/bin/ruff",
+        ".local/share/pipx/venvs/black/bin/black",
+        ".local/bin/own",
+        "other/program",
+    ]);
+    let link = |to: &str, at: &str| symlink(world.path(to), world.path(at)).unwrap();
+    link(".local/share/uv/tools/ruff/bin/ruff", ".local/bin/ruff");
+    link(".local/share/pipx/venvs/black/bin/black", ".local/bin/black");
+    link("other/program", ".local/bin/other");
+    let found = world.found(&[".local/bin"], &[]);
+    let shown = found.read.iter().filter(|it| it.starts_with(world.path(".local/bin")));
+    let expected = [world.path(".local/bin/black"), world.path(".local/bin/ruff")];
+    assert_eq!(shown.cloned().collect::<Vec<_>>(), expected);
+    assert_eq!(found.path, [world.path(".local/bin")]);
+}

@@ -20,7 +20,31 @@ pub fn made_at_once(reason: &str) -> String {
     )
 }
 
+/// Says in a sentence that a command could not change the folder, because its changes are discarded
+/// and cannot be staged.
+pub fn read_only_instead(reason: &str) -> String {
+    format!(
+        "the folder was read-only, because changes to it are discarded and cannot be staged here: {reason}"
+    )
+}
+
 impl Changes {
+    /// Returns a message about the changes if all of them are discarded. `None` means that there
+    /// are none.
+    pub fn discarded_note(&self) -> Option<String> {
+        let made = self.made().iter().map(|it| it.path.as_path());
+        let refused = self.refused().iter().map(|it| it.path.as_path());
+        let conflicts = self.conflicts().iter().map(|it| it.path.as_path());
+        let mut paths: Vec<&Path> = made.chain(refused).chain(conflicts).collect();
+        paths.sort_unstable();
+        let named = named(&paths);
+        (!paths.is_empty()).then(|| {
+            format!(
+                "the command ran on a copy of the folder, and its changes were discarded: {named}"
+            )
+        })
+    }
+
     /// Returns messages about the changes that will not be applied, with the reasons.
     pub fn notes(&self) -> Vec<String> {
         let mut reasons: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
