@@ -173,7 +173,7 @@ impl Arguments {
             }
             Seen::Cache(folder) => self.paths("--bind", folder, at),
             // Only the namespaces of this crate have them.
-            Seen::Staging | Seen::Layer | Seen::Copied(_) => {}
+            Seen::Staging | Seen::Lock(_) | Seen::Layer | Seen::Copied(_) => {}
             Seen::Part { covered: Covered::Hidden, shape: Shape::File, .. } => {
                 self.paths("--ro-bind", &PathBuf::from("/dev/null"), at);
             }

@@ -91,6 +91,8 @@ pub(crate) enum Seen {
     Writable(Shape),
     /// A cache: this folder, which the command can change as well.
     Cache(PathBuf),
+    /// The lock of a cache: this file, which the command can change as well.
+    Lock(PathBuf),
     /// A cache of the user, whose changes go to a layer.
     Copied(Layer),
     /// The folder of the layer of the cache that follows. The command does not see it directly.
@@ -130,7 +132,7 @@ impl Entry {
     /// Returns the path outside the sandbox.
     pub(crate) fn source(&self) -> &Path {
         match &self.seen {
-            Seen::Cache(folder) => folder,
+            Seen::Cache(path) | Seen::Lock(path) => path,
             Seen::Copied(layer) => &layer.lower,
             _ => &self.at,
         }
@@ -142,8 +144,8 @@ impl Entry {
             | Seen::Readable(shape)
             | Seen::Writable(shape)
             | Seen::Part { shape, .. } => Some(*shape),
-            Seen::Cache(path) => Some(shape(path)),
-            Seen::Staging | Seen::Layer | Seen::Copied(_) => Some(Shape::Folder),
+            Seen::Lock(_) => Some(Shape::File),
+            Seen::Staging | Seen::Cache(_) | Seen::Layer | Seen::Copied(_) => Some(Shape::Folder),
             Seen::Link(_) => None,
         }
     }
@@ -153,9 +155,12 @@ impl Entry {
             // What is below a layer is only read.
             Seen::System(_) | Seen::Readable(_) | Seen::Copied(_) => true,
             Seen::Part { covered, .. } => !matches!(covered, Covered::Pinned | Covered::Direct),
-            Seen::Writable(_) | Seen::Cache(_) | Seen::Layer | Seen::Staging | Seen::Link(_) => {
-                false
-            }
+            Seen::Writable(_)
+            | Seen::Cache(_)
+            | Seen::Lock(_)
+            | Seen::Layer
+            | Seen::Staging
+            | Seen::Link(_) => false,
         }
     }
 }
@@ -283,7 +288,7 @@ fn copied(backend: Backend, policy: &SandboxPolicy) -> Vec<Entry> {
         }
         let layer = Layer::of(cache, real);
         if let Some(lock) = cache.lock.as_ref().filter(|it| has_place(policy, it)) {
-            entries.push(Entry { at: lock.clone(), seen: Seen::Cache(layer.shared_lock()) });
+            entries.push(Entry { at: lock.clone(), seen: Seen::Lock(layer.shared_lock()) });
         }
         entries.push(Entry { at, seen: Seen::Copied(layer) });
     }

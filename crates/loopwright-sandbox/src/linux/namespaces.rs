@@ -271,7 +271,7 @@ pub(crate) fn files(view: &View) -> Files {
     for entry in &view.entries {
         match entry.seen {
             Seen::System(_) | Seen::Readable(_) => files.readable.push(entry.at.clone()),
-            Seen::Writable(_) | Seen::Cache(_) | Seen::Copied(_) => {
+            Seen::Writable(_) | Seen::Cache(_) | Seen::Lock(_) | Seen::Copied(_) => {
                 files.writable.push(entry.at.clone());
             }
             Seen::Part { .. } | Seen::Staging | Seen::Layer | Seen::Link(_) => {}

@@ -78,6 +78,7 @@ pub(crate) fn clone_tree(entry: &Entry) -> io::Result<Option<OwnedFd>> {
         | Seen::Readable(_)
         | Seen::Writable(_)
         | Seen::Cache(_)
+        | Seen::Lock(_)
         | Seen::Copied(_)
         | Seen::Layer
         | Seen::Staging => {

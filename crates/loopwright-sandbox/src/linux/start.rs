@@ -138,7 +138,12 @@ fn landlock(
         match entry.seen {
             Seen::System(_) | Seen::Readable(_) => files.readable.push(entry.at.clone()),
             Seen::Writable(_) | Seen::Cache(_) => files.writable.push(entry.at.clone()),
-            Seen::Part { .. } | Seen::Staging | Seen::Layer | Seen::Copied(_) | Seen::Link(_) => {}
+            Seen::Part { .. }
+            | Seen::Staging
+            | Seen::Lock(_)
+            | Seen::Layer
+            | Seen::Copied(_)
+            | Seen::Link(_) => {}
         }
     }
     let confinement = Confinement {

@@ -32,6 +32,7 @@ fn a_policy_holds_what_it_was_given() {
         .with_image("i")
         .with_direct_path("target")
         .with_cache("/c")
+        .with_copied_cache(CopiedCache::new("/u", "/l"))
         .with_author(author.clone());
     let limits = Limits {
         timeout: seconds(1),
@@ -63,7 +64,7 @@ fn a_policy_holds_what_it_was_given() {
         staging: None,
         direct: vec!["target".into()],
         cache: Some("/c".into()),
-        copied_caches: Vec::new(),
+        copied_caches: vec![CopiedCache::new("/u", "/l")],
         author: Some(author),
     };
     assert_eq!(policy, expect);
