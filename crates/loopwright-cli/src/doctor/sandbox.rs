@@ -74,7 +74,7 @@ async fn collects(tried: &Path, backend: Backend) -> Result<(), String> {
     result.map(drop).map_err(|error| error.to_string())
 }
 
-/// Says whether commands have copies-on-write of caches here, by letting a command change one.
+/// Describes how commands use caches here, by letting a command change a copy-on-write.
 async fn copied(backend: Backend) -> &'static str {
     let state = ConfigSources::from_process().ok().and_then(|it| state_directory(&it));
     let tried = state.map(|state| state.join(format!("doctor-{}", std::process::id())));
