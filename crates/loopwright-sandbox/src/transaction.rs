@@ -10,7 +10,8 @@
 //! Applying starts with a recorded plan. Once the plan is recorded, the transaction will be
 //! completed, by this process or by the next one that [begins](Transaction::begin) a transaction or
 //! [recovers](recover). Replaced and removed files are kept beside the plan, so that the change can
-//! be [undone](undo) file by file. These guarantees hold if processes exit at any time. They do not
+//! be [undone](undo) file by file. If another folder takes the place of the changed one, such as a copy that is restored, the
+//! transaction counts as not applied, and a plan that is not completed is discarded. These guarantees hold if processes exit at any time. They do not
 //! hold after a power failure, just as direct writes do not.
 //!
 //! | module | holds |
@@ -47,7 +48,7 @@ pub use self::notes::{NO_PLACE, made_at_once, read_only_instead};
 pub use self::scan::{Change, ChangeKind, Changes, Conflict, Refused};
 pub use self::undo::{Before, Undone, originals, root_of, undo};
 
-use self::plan::Plan;
+use self::plan::{Identity, Plan};
 use self::turn::Turn;
 use crate::policy::SandboxPolicy;
 use crate::removal::{self, remove};
@@ -84,6 +85,7 @@ type Moment = (i64, i64);
 pub struct Transaction {
     folder: PathBuf,
     root: PathBuf,
+    root_is: Identity,
     began: Moment,
     /// Held until the end, so that others do not recover what is under way. `None` once it has been handed on.
     lock: Option<File>,
@@ -145,7 +147,9 @@ impl Transaction {
         }
         copy_attributes(&root, &folder.join(UPPER))?;
         let began = now(&folder)?;
-        Ok(Self { folder, root, began, lock: Some(lock), turn: OnceLock::new(), applied: false })
+        let root_is = Identity::of(&fs::metadata(&root).map_err(TransactionError::at(&root))?);
+        let (lock, turn) = (Some(lock), OnceLock::new());
+        Ok(Self { folder, root, root_is, began, lock, turn, applied: false })
     }
 
     /// Sets a name, by which [`Fate::of`] finds the transaction. It replaces an earlier transaction
@@ -233,7 +237,8 @@ impl Transaction {
         if changes.steps.is_empty() && changes.folders.is_empty() {
             return Ok(Applied { changed: changes.made, conflicts: Vec::new(), record: None });
         }
-        let plan = Plan { root: self.root.clone(), steps: changes.steps, folders: changes.folders };
+        let (root, root_is) = (self.root.clone(), Some(self.root_is));
+        let plan = Plan { root, root_is, steps: changes.steps, folders: changes.folders };
         if !result.is_empty() {
             let path = self.folder.join(RESULT);
             fs::write(&path, result).map_err(TransactionError::at(&path))?;
@@ -277,7 +282,7 @@ impl SandboxPolicy {
 /// The outcome of a transaction whose process may have exited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// No change was applied.
+    /// No change was applied, or another folder has taken the place of the one that was changed.
     NotApplied,
     /// All changes were applied; this result was stored with them.
     Applied(Vec<u8>),
@@ -304,13 +309,18 @@ impl Fate {
         if folder.exists() {
             let _lock = lock(&folder)?.ok_or_else(|| TransactionError::Busy(folder.clone()))?;
             match Plan::read(&folder)? {
+                Some(plan) if plan.is_root_replaced() => {
+                    forget(&folder);
+                    return Ok(Self::NotApplied);
+                }
                 Some(plan) => apply::carry_out(&folder, &plan).map(drop)?,
                 None if folder.join(DIRECT).exists() => return Ok(Self::Unknown),
                 None => return Ok(Self::NotApplied),
             }
         }
         let kept = kept(&folder);
-        Ok(if kept.exists() {
+        let is_elsewhere = Plan::read(&kept)?.is_some_and(|plan| plan.is_root_replaced());
+        Ok(if kept.exists() && !is_elsewhere {
             Self::Applied(fs::read(kept.join(RESULT)).unwrap_or_default())
         } else {
             Self::NotApplied
@@ -368,6 +378,7 @@ fn recover_all(staging: &Path) -> Recovered {
         }
         let Ok(Some(_lock)) = lock(&folder) else { continue };
         let done = Plan::read(&folder).and_then(|plan| match plan {
+            Some(plan) if plan.is_root_replaced() => Ok(None),
             Some(plan) => apply::carry_out(&folder, &plan).map(|_| Some(plan.root)),
             None => Ok(None),
         });

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
-    Applied, Change, ChangeKind, Changes, Conflict, Refused, Transaction, Undone, recover, undo,
+    Applied, Change, ChangeKind, Changes, Conflict, Fate, Refused, Transaction, Undone, recover,
+    undo,
 };
 use loopwright_sandbox::{ExitOutcome, Output};
 
@@ -311,6 +312,51 @@ async fn a_half_applied_transaction_is_finished_and_one_without_a_plan_is_remove
     let root = fs::canonicalize(world.path("")).unwrap();
     assert_eq!(recover(&world.outside("staging")).unwrap(), [root]);
     assert_eq!((world.read("file"), record.exists()), ("two\n".to_owned(), true));
+}
+
+/// Lets a copy take the place of the working folder, as when it is restored from a snapshot.
+fn replace_folder(world: &World) {
+    let (folder, old, new) = (world.path(""), world.outside("old"), world.outside("new"));
+    fs::create_dir(&new).unwrap();
+    fs::rename(&folder, &old).unwrap();
+    fs::rename(&new, &folder).unwrap();
+}
+
+#[tokio::test]
+async fn what_was_applied_to_a_folder_that_was_replaced_since_counts_as_not_applied() {
+    let world = World::new();
+    let ran = staged(&world, "echo 1 > file").await;
+    ran.transaction.name("call").unwrap();
+    let changes = ran.changes();
+    ran.transaction.apply_with(changes, b"result").unwrap();
+    let fate = || Fate::of(&world.outside("staging"), "call").unwrap();
+    assert_eq!(fate(), Fate::Applied(b"result".to_vec()));
+    replace_folder(&world);
+    assert_eq!(fate(), Fate::NotApplied);
+}
+
+#[tokio::test]
+async fn a_plan_is_not_carried_out_in_a_folder_that_took_the_place_of_its_own() {
+    let world = World::new();
+    let ran = staged(&world, "echo 1 > file").await;
+    ran.transaction.name("call").unwrap();
+    let (folder, kept) = (ran.transaction.folder().to_path_buf(), ran.transaction.record());
+    ran.apply();
+    // As if the process had been killed before the first step.
+    fs::rename(&kept, &folder).unwrap();
+    fs::rename(world.path("file"), folder.join("upper/file")).unwrap();
+    let half = fs::read(folder.join("plan")).unwrap();
+    replace_folder(&world);
+    let fate = Fate::of(&world.outside("staging"), "call").unwrap();
+    assert_eq!((fate, folder.exists()), (Fate::NotApplied, false));
+    assert!(!world.path("file").exists());
+    // The same for a process that starts another transaction.
+    fs::create_dir_all(folder.join("upper")).unwrap();
+    fs::write(folder.join("upper/file"), "1").unwrap();
+    fs::write(folder.join("plan"), half).unwrap();
+    fs::write(folder.join("lock"), "").unwrap();
+    assert_eq!(recover(&world.outside("staging")).unwrap(), Vec::<PathBuf>::new());
+    assert_eq!((folder.exists(), world.path("file").exists()), (false, false));
 }
 
 #[tokio::test]

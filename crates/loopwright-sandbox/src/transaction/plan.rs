@@ -5,6 +5,7 @@ use std::fs::{self, File, Metadata};
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +17,28 @@ use super::{OLD, PLAN};
 pub(super) struct Plan {
     #[serde(with = "path")]
     pub(super) root: PathBuf,
+    /// The folder that is changed. Plans of earlier versions do not say it.
+    #[serde(default)]
+    pub(super) root_is: Option<Identity>,
     pub(super) steps: Vec<Step>,
     /// Rights and times of folders that were there before, set when all steps are made.
     pub(super) folders: Vec<Attributes>,
+}
+
+/// What tells a folder from one that took its place. Numbers of removed folders are used again, so their age counts, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    device: u64,
+    inode: u64,
+    /// `None` if the file system does not record it.
+    created: Option<SystemTime>,
+}
+
+impl Identity {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        let (device, inode) = (metadata.dev(), metadata.ino());
+        Self { device, inode, created: metadata.created().ok() }
+    }
 }
 
 /// One step, about one path.
@@ -145,6 +165,13 @@ impl Plan {
             .and_then(|mut file| file.write_all(&text))
             .and_then(|()| fs::rename(&draft, &path));
         written.map_err(TransactionError::at(&path))
+    }
+
+    /// Returns `true` if another folder has taken the place of the one that is changed, such as when the folder was restored
+    /// from a copy. Then nothing of the plan is in it.
+    pub(super) fn is_root_replaced(&self) -> bool {
+        let Some(root) = self.root_is else { return false };
+        fs::metadata(&self.root).is_ok_and(|found| Identity::of(&found) != root)
     }
 
     /// Reads the plan. `None` means that it is not on record.
