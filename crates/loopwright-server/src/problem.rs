@@ -178,6 +178,7 @@ impl From<SessionError> for Problem {
             SessionError::Superseded { .. } => Self::conflict(
                 "the request was answered or changed in the meantime; list the waiting calls again",
             ),
+            error @ SessionError::HasSnapshots(_) => Self::conflict(error.to_string()),
             SessionError::Decision(error) => Self::invalid(error.to_string()),
             SessionError::Status(error) => Self::conflict(error.to_string()),
             error => {

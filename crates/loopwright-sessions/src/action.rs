@@ -12,7 +12,10 @@ use loopwright_core::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    client_tools::ClientTools, error::SessionError, session::AgentSession, store::SessionStore,
+    client_tools::ClientTools,
+    error::SessionError,
+    session::AgentSession,
+    store::{Lease, SessionStore},
     supervisor::RunSupervisor,
 };
 
@@ -128,6 +131,18 @@ impl ActionCx<'_> {
             on_ask: self.on_ask,
             ..RunOptions::default()
         }
+    }
+
+    /// Returns the lease on the session, as it was renewed last.
+    pub fn lease(&self) -> Option<Lease> {
+        self.supervisor.journal.lease()
+    }
+
+    /// Returns the same context with another journal for runs. The journal must pass all changes on to the one of this
+    /// context.
+    #[must_use]
+    pub fn with_journal(&self, journal: Arc<dyn Journal>) -> ActionCx<'_> {
+        ActionCx { journal, ..*self }
     }
 
     /// Returns `true` if the session has messages that no run has received.

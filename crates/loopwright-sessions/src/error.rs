@@ -53,6 +53,12 @@ pub enum SessionError {
         /// The number of steps of the session.
         steps: u64,
     },
+    /// The directory of the session is stored as snapshots, which the operation would not restore or change.
+    #[error(
+        "the directory of session `{0}` is stored as snapshots, so the session cannot be forked and its file changes cannot be \
+         undone; copy its files with `loopwright sessions fetch`, and submit a new session"
+    )]
+    HasSnapshots(SessionId),
     /// No call is waiting for a decision, or the call is ambiguous.
     #[error("{}", not_pending(.id, .path.as_deref(), .waiting))]
     NotPending {

@@ -12,7 +12,7 @@ use crate::{
     journal::{News, StoreJournal},
     session::AgentSession,
     status::SessionStatus,
-    store::{ChangeBatch, LoadedSession, NewSession, SessionStore, StoreError},
+    store::{ChangeBatch, LoadedSession, NewSession, SessionLog, SessionStore, StoreError},
     subagents::fork_subagents,
 };
 
@@ -156,6 +156,7 @@ pub(crate) async fn fork(
     at: Seq,
     now: Timestamp,
 ) -> Result<SessionHeader, SessionError> {
+    refuse_snapshots(store, &source.id).await?;
     let header = source.fork(into.unwrap_or_else(SessionId::generate), at, now);
     if has_subagents(store, &source.id).await? {
         if store.header(&header.id).await?.is_some() {
@@ -169,6 +170,27 @@ pub(crate) async fn fork(
         fork_subagents(store, source, &state, &header, now).await?;
     }
     Ok(store.create(NewSession { header: &header, definition, changes: &[] }).await?)
+}
+
+/// Returns an error if the directory of a session is stored as snapshots.
+pub(crate) async fn refuse_snapshots(
+    store: &dyn SessionStore,
+    id: &SessionId,
+) -> Result<(), SessionError> {
+    if has_snapshots(store, id).await? {
+        return Err(SessionError::HasSnapshots(id.clone()));
+    }
+    Ok(())
+}
+
+/// Returns `true` if workers store the working directory of a session as [snapshots](SessionLog::Folder). Its files can
+/// then be on any machine: a program that does not restore the last snapshot must not continue the session.
+///
+/// # Errors
+///
+/// Returns an error if the store fails.
+pub async fn has_snapshots(store: &dyn SessionStore, id: &SessionId) -> Result<bool, StoreError> {
+    Ok(!store.read_log(id, SessionLog::Folder, 0, 1).await?.is_empty())
 }
 
 /// Returns `true` if sub-agents worked for a session, even if all of their sessions were deleted.

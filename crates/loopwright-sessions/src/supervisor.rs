@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     journal::StoreJournal,
-    store::{ControlMessage, Posted, SessionStore, StoreError},
+    store::{ControlMessage, Lease, Posted, SessionStore, StoreError},
 };
 
 /// Renews the lease of a session in use, and receives its control messages.
@@ -176,6 +176,30 @@ impl RunSupervisor {
         state
     }
 
+    /// Renews the lease while an action does other work than a run.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error, and drops the work, if the lease is lost or the session was deleted.
+    pub async fn keep_lease<T>(&self, work: impl Future<Output = T>) -> Result<T, StoreError> {
+        let renewing = async {
+            loop {
+                self.env.clock.sleep(self.lasts / RENEWED).await;
+                match self.renewed_lease().await {
+                    Err(error @ (StoreError::LeaseLost(_) | StoreError::NotFound(_))) => {
+                        return error;
+                    }
+                    // It is tried again, and the next write is refused if the lease has ended.
+                    Ok(_) | Err(_) => {}
+                }
+            }
+        };
+        match select(pin!(work), pin!(renewing)).await {
+            Either::Left((done, _)) => Ok(done),
+            Either::Right((error, _)) => Err(error),
+        }
+    }
+
     /// Returns the messages that came as a run ended. Requests to stop or cancel that came after the first of them are
     /// for the next run; those before it are done with.
     pub(crate) async fn late_messages(&self) -> Vec<Message> {
@@ -236,7 +260,13 @@ impl RunSupervisor {
 
     /// Returns what others newly want; renews the lease when it is time.
     async fn hear(&self) -> Result<Vec<Posted>, StoreError> {
-        let Some(mut lease) = self.journal.lease() else { return Ok(Vec::new()) };
+        let Some(lease) = self.renewed_lease().await? else { return Ok(Vec::new()) };
+        Ok(self.journal.receive(self.store.take_control(&lease).await?))
+    }
+
+    /// Returns the lease, which is renewed if it is time.
+    async fn renewed_lease(&self) -> Result<Option<Lease>, StoreError> {
+        let Some(mut lease) = self.journal.lease() else { return Ok(None) };
         if self.renewed().is_due(&self.env, self.lasts / RENEWED) {
             let began = Instant::of(&self.env);
             lease = self.store.renew(&lease, began.wall, self.lasts).await?;
@@ -244,7 +274,7 @@ impl RunSupervisor {
             self.journal.renew_subagents(began.wall).await;
             *self.renewed() = began;
         }
-        Ok(self.journal.receive(self.store.take_control(&lease).await?))
+        Ok(Some(lease))
     }
 }
 

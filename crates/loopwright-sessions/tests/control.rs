@@ -468,3 +468,58 @@ async fn lease_is_renewed_at_once_when_the_clock_of_the_machine_is_set() {
     let done = runtime.execute(&id("a"), &SendMessage::text("go")).await.unwrap();
     assert_eq!((done.state().text().as_str(), done.state().errors().count()), ("done", 0));
 }
+
+/// Works without a run, a second at a time, until its lease was renewed. After the first second, this happens.
+struct Slow<F> {
+    clock: FrozenClock,
+    happens: F,
+}
+
+#[async_trait]
+impl<F: Fn() + Send + Sync> SessionAction for Slow<F> {
+    fn name(&self) -> Cow<'static, str> {
+        "slow".into()
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        let taken = cx.lease();
+        let work = std::future::poll_fn(|waiting| {
+            self.clock.advance(Duration::from_secs(1));
+            (self.happens)();
+            if cx.lease() != taken {
+                return std::task::Poll::Ready(());
+            }
+            waiting.waker().wake_by_ref();
+            std::task::Poll::Pending
+        });
+        cx.supervisor.keep_lease(work).await?;
+        Ok(session)
+    }
+}
+
+#[tokio::test]
+async fn lease_is_renewed_while_an_action_works_without_a_run() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let runtime = running(&store, &answering(["done"]).0, &clock);
+    runtime.create(session("a")).await.unwrap();
+    runtime.execute(&id("a"), &Slow { clock: clock.clone(), happens: || {} }).await.unwrap();
+    assert!(clock.monotonic() < claim(clock.now()).ttl);
+}
+
+#[tokio::test]
+async fn work_of_an_action_is_dropped_when_its_lease_is_lost() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let runtime = running(&store, &answering(["done"]).0, &clock).with_owner("this");
+    runtime.create(session("a")).await.unwrap();
+    let (other, now) = (store.clone(), clock.now());
+    let happens = move || {
+        let claim = LeaseRequest { replaces: Some("this"), ..claim(now) };
+        block_on(other.lease(&id("a"), claim)).ok();
+    };
+    let lost = runtime.execute(&id("a"), &Slow { clock, happens }).await.unwrap_err();
+    assert!(matches!(lost, SessionError::Store(StoreError::LeaseLost(_))), "{lost:?}");
+}

@@ -28,7 +28,8 @@ impl SessionRuntime {
     ///
     /// # Errors
     ///
-    /// Returns an error if the session or step does not exist, or the ID is taken.
+    /// Returns an error if the session or step does not exist, the ID is taken, or the directory of the session is stored as
+    /// [snapshots](crate::has_snapshots).
     pub async fn fork(
         &self,
         id: &SessionId,
@@ -79,7 +80,8 @@ impl SessionRuntime {
     ///
     /// # Errors
     ///
-    /// As for `rewind`. A file that cannot be read or written is kept, like one that has changed.
+    /// As for `rewind`. Also returns an error if the directory of the session is stored as
+    /// [snapshots](crate::has_snapshots). A file that cannot be read or written is kept, like one that has changed.
     #[cfg(all(feature = "files", target_os = "linux"))]
     pub async fn rewind_files(
         &self,
@@ -87,6 +89,7 @@ impl SessionRuntime {
         to: impl Into<RewindPoint>,
         root: &WorkspaceRoot,
     ) -> Result<(AgentSession, Vec<(String, UndoOutcome)>), SessionError> {
+        crate::repository::refuse_snapshots(&**self.store(), id).await?;
         let undo = async |at| undo::undo(&**self.store(), id, root, at).await;
         self.rewind_after(id, to.into(), undo).await
     }
@@ -104,6 +107,7 @@ impl SessionRuntime {
         to: impl Into<RewindPoint>,
         root: &WorkspaceRoot,
     ) -> Result<Vec<(String, UndoOutcome)>, SessionError> {
+        crate::repository::refuse_snapshots(&**self.store(), id).await?;
         let to = to.into();
         let lease = self.lease(id).await?;
         let undone = async {
