@@ -44,7 +44,7 @@ pub(crate) struct DeliverJob<'a> {
     pub(crate) queue: &'a dyn JobQueue,
     pub(crate) claimed: &'a ClaimedJob,
     /// Where it is done. `None` means that the runtime has the agent.
-    pub(crate) place: Option<JobPlace<'a>>,
+    pub(crate) place: Option<&'a JobPlace<'a>>,
 }
 
 impl DeliveredJob {
@@ -94,10 +94,10 @@ impl SessionAction for DeliverJob<'_> {
             return Err(SessionError::Action(ClaimLost.into()));
         }
         let Some(place) = self.place else { return self.deliver(session, cx)?.await };
-        let place = place.open(&session).await?;
-        let delivered = self.deliver(session, cx)?.await;
-        place.close().await;
-        delivered
+        cx.supervisor.keep_lease(place.open(&session, cx).boxed()).await??;
+        let run_cx = place.run_cx(cx);
+        let delivered = self.deliver(session, &run_cx)?.await;
+        cx.supervisor.keep_lease(place.close(delivered).boxed()).await?
     }
 }
 

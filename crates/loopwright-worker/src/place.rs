@@ -4,10 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_core::{AgentLoop, BoxError};
-use loopwright_sessions::{AgentSession, SessionError};
+use loopwright_sessions::{
+    ActionCx, AgentSession, SessionError, SessionHeader, SessionId, has_snapshots,
+};
 
 #[cfg(all(feature = "workspaces", target_os = "linux"))]
-use crate::folders::{OpenFolder, SavedLoops};
+use crate::folders::{FolderCx, OpenFolder, SavedJournal};
 use crate::worker::Worker;
 
 /// The agent of a job, which is found only once the job has the lease on its session: it can depend on the working
@@ -29,56 +31,118 @@ impl LoopFactory for JobAgent {
 #[error("{0}")]
 pub(crate) struct AgentRefused(#[source] pub(crate) BoxError);
 
-/// Where a job is done.
-#[derive(Clone, Copy)]
+/// The directory of a session is stored as snapshots, and this worker does not restore them. Another one may.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the directory of session {0} is stored as snapshots; start a worker with the same `--session-dirs` and `--snapshots`"
+)]
+pub(crate) struct SnapshotsElsewhere(SessionId);
+
+/// Where a job is done. A place is used once.
 pub(crate) struct JobPlace<'a> {
-    pub(crate) worker: &'a Worker,
-    pub(crate) agent: &'a JobAgent,
-}
-
-/// A place that is ready for a job.
-pub(crate) struct OpenPlace {
+    worker: &'a Worker,
+    agent: JobAgent,
     #[cfg(all(feature = "workspaces", target_os = "linux"))]
-    folder: Option<Arc<OpenFolder>>,
+    folder: OnceLock<Arc<OpenFolder>>,
 }
 
-impl JobPlace<'_> {
-    /// Prepares the working directory, and then finds the agent. Call it with the lease on the session.
-    pub(crate) async fn open(&self, session: &AgentSession) -> Result<OpenPlace, SessionError> {
-        let agents = &self.worker.agents;
-        #[cfg(all(feature = "workspaces", target_os = "linux"))]
-        let folder = match &self.worker.folders {
-            Some(folders) => {
-                let Worker { store, env, .. } = self.worker;
-                let opened = folders.open(store, &env.clock, session.header()).await;
-                opened.map_err(|error| SessionError::Action(error.into()))?
-            }
-            None => None,
-        };
-        let refused = |error| SessionError::Action(AgentRefused(error).into());
-        let loops = agents.of_session(session).await.map_err(refused)?;
-        #[cfg(all(feature = "workspaces", target_os = "linux"))]
-        let loops = match &folder {
-            Some(folder) => Arc::new(SavedLoops { loops, folder: Arc::clone(folder) }),
-            None => loops,
-        };
-        // A job is delivered once by each runner.
-        let _first = self.agent.0.set(loops);
-        Ok(OpenPlace {
+impl<'a> JobPlace<'a> {
+    pub(crate) fn new(worker: &'a Worker) -> Self {
+        Self {
+            worker,
+            agent: JobAgent::default(),
             #[cfg(all(feature = "workspaces", target_os = "linux"))]
-            folder,
-        })
+            folder: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn agent(&self) -> &JobAgent {
+        &self.agent
+    }
+
+    /// Prepares the working directory, and then finds the agent. Call it with the lease on the session.
+    pub(crate) async fn open(
+        &self,
+        session: &AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<(), SessionError> {
+        #[cfg(all(feature = "workspaces", target_os = "linux"))]
+        if let Some(folders) = &self.worker.folders {
+            let (store, clock) = (&self.worker.store, &self.worker.env.clock);
+            let opened = folders.open(session, FolderCx { store, clock, lease: cx.lease() }).await;
+            let opened = opened.map_err(|error| SessionError::Action(error.into()))?;
+            if let Some(folder) = opened {
+                let _first = self.folder.set(folder);
+                return self.find_agent(session).await;
+            }
+        }
+        refuse_snapshots(session.header(), cx).await?;
+        self.find_agent(session).await
+    }
+
+    async fn find_agent(&self, session: &AgentSession) -> Result<(), SessionError> {
+        let refused = |error| SessionError::Action(AgentRefused(error).into());
+        let loops = self.worker.agents.of_session(session).await.map_err(refused)?;
+        let _first = self.agent.0.set(loops);
+        Ok(())
+    }
+
+    /// Returns the context for the run, whose results are recorded after the files that they come with.
+    pub(crate) fn run_cx<'b>(&self, cx: &'b ActionCx<'_>) -> ActionCx<'b> {
+        #[cfg(all(feature = "workspaces", target_os = "linux"))]
+        if let Some(folder) = self.folder.get() {
+            let (folder, journal) = (Arc::clone(folder), Arc::clone(&cx.journal));
+            return cx.with_journal(Arc::new(SavedJournal { folder, journal }));
+        }
+        cx.with_journal(Arc::clone(&cx.journal))
+    }
+
+    /// Saves the working directory a last time.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a change of the session was not recorded, such as because its files could not be.
+    pub(crate) async fn close(
+        &self,
+        delivered: Result<AgentSession, SessionError>,
+    ) -> Result<AgentSession, SessionError> {
+        #[cfg(all(feature = "workspaces", target_os = "linux"))]
+        if let Some(folder) = self.folder.get() {
+            let session = delivered?;
+            folder.close(&session).await?;
+            return Ok(session);
+        }
+        delivered
+    }
+
+    /// Deletes outdated snapshots. Call it when the session was saved.
+    pub(crate) async fn clean(&self) {
+        #[cfg(all(feature = "workspaces", target_os = "linux"))]
+        if let Some(folder) = self.folder.get()
+            && let Err(error) = folder.delete_outdated().await
+        {
+            tracing::debug!(%error, "outdated snapshots were not deleted");
+        }
     }
 }
 
-impl OpenPlace {
-    /// Saves the working directory a last time. If that fails, the next job restores the content that is on record.
-    pub(crate) async fn close(self) {
-        #[cfg(all(feature = "workspaces", target_os = "linux"))]
-        if let Some(folder) = self.folder
-            && let Err(error) = folder.close().await
-        {
-            tracing::warn!(%error, "the working directory of a session was not saved");
+/// Returns the session for which this one works as a sub-agent.
+fn subagent_of(session: &SessionHeader) -> Option<SessionId> {
+    session.call.as_ref().and(session.parent.clone())
+}
+
+/// Refuses a session whose last files this worker does not restore. The sub-agents of a session work in its directory.
+async fn refuse_snapshots(session: &SessionHeader, cx: &ActionCx<'_>) -> Result<(), SessionError> {
+    if session.workdir.is_none() {
+        return Ok(());
+    }
+    let (mut id, mut parent) = (session.id.clone(), subagent_of(session));
+    loop {
+        if has_snapshots(&**cx.store, &id).await? {
+            return Err(SessionError::Action(SnapshotsElsewhere(id).into()));
         }
+        let Some(above) = parent else { return Ok(()) };
+        let header = cx.store.header(&above).await?;
+        (id, parent) = (above, header.as_ref().and_then(subagent_of));
     }
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     deliver::DeliverJob,
     event::{JobCounts, WorkerEvent},
-    place::{JobAgent, JobPlace},
+    place::JobPlace,
     verdict::JobResult,
     worker::Worker,
 };
@@ -57,8 +57,8 @@ impl JobRunner<'_> {
                 format!("gave up: {} workers died while processing the job", claimed.crashes);
             return JobResult::Is(JobOutcome::Failed(reason.into()));
         }
-        let agent = JobAgent::default();
-        let runtime = SessionRuntime::new(Arc::clone(&worker.store), agent.clone())
+        let place = JobPlace::new(worker);
+        let runtime = SessionRuntime::new(Arc::clone(&worker.store), place.agent().clone())
             .with_env(worker.env.clone())
             .with_owner(Arc::clone(&worker.owner))
             .with_lease_ttl(worker.options.lease_ttl)
@@ -74,10 +74,12 @@ impl JobRunner<'_> {
             Some(config) => runtime.with_event_log(config),
             None => runtime,
         };
-        let place = Some(JobPlace { worker, agent: &agent });
-        match runtime.execute(&job.session, &DeliverJob { queue: self.queue, claimed, place }).await
-        {
-            Ok(session) => JobResult::of_state(session.state(), job),
+        let deliver = DeliverJob { queue: self.queue, claimed, place: Some(&place) };
+        match runtime.execute(&job.session, &deliver).await {
+            Ok(session) => {
+                place.clean().await;
+                JobResult::of_state(session.state(), job)
+            }
             Err(error) => JobResult::of_error(&error),
         }
     }

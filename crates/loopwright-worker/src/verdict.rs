@@ -8,7 +8,7 @@ use loopwright_sessions::{ClaimedJob, Job, JobOutcome, SessionError, StoreError}
 use crate::{
     deliver::{ClaimLost, DeliveredJob},
     options::WorkerOptions,
-    place::AgentRefused,
+    place::{AgentRefused, SnapshotsElsewhere},
 };
 
 /// The result of a job.
@@ -98,12 +98,10 @@ pub(crate) fn is_worth_another_try(failure: &Failure) -> bool {
 /// Returns `true` if the working directory of a session may be available later.
 fn is_folder_busy(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     #[cfg(all(feature = "workspaces", target_os = "linux"))]
-    return error.downcast_ref::<crate::folders::FolderError>().is_some_and(|it| it.is_transient());
-    #[cfg(not(all(feature = "workspaces", target_os = "linux")))]
-    {
-        let _unused = error;
-        false
+    if error.downcast_ref::<crate::folders::FolderError>().is_some_and(|it| it.is_transient()) {
+        return true;
     }
+    error.is::<SnapshotsElsewhere>()
 }
 
 /// Writes an error with its causes.

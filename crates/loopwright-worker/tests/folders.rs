@@ -10,14 +10,15 @@ use std::{
 };
 
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{AgentLoop, Change, FilesChanged, SideEffects, ToolOptions, ToolOutput};
+use loopwright_core::{AgentLoop, Change, SideEffects, ToolOptions, ToolOutput};
 use loopwright_sessions::{
-    Job, JobOutcome, JobStatus, NewSession, SessionHeader, SessionStore as _,
+    Job, JobOutcome, JobStatus, NewSession, SessionError, SessionHeader, SessionLog,
+    SessionRuntime, SessionStore as _,
 };
 use loopwright_store_sql::SqliteStore;
 use loopwright_testing::{FakeModel, FrozenClock, MockTool, ScenarioStep};
 use loopwright_worker::{JobCounts, OnIdle, SessionFolders, Worker, WorkerOptions};
-use loopwright_workspaces::Snapshots;
+use loopwright_workspaces::{Removed, Snapshots, object_store::path::Path as ObjectPath};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -82,7 +83,8 @@ impl Machines {
     }
 
     /// An agent that writes files in the working directory, all in one step, and then answers. A file with the text `half` is
-    /// written once the result of another call is recorded, and that call never ends.
+    /// written once the result of another call is recorded, and that call never ends. After a file with the text `lost`, another
+    /// worker has the directory.
     fn agent(&self, files: &[(&'static str, &'static str)]) -> AgentLoop {
         let (folder, hung, store) =
             (self.folder(), Arc::clone(&self.hung), Arc::clone(&self.world.store));
@@ -93,12 +95,16 @@ impl Machines {
             Box::pin(async move {
                 let hangs = text == "half";
                 while hangs && !is_any_result_recorded(&store).await {}
-                fs::write(path, text).unwrap();
+                fs::write(path, &text).unwrap();
+                if text == "lost" {
+                    continue_elsewhere(&store).await;
+                }
                 if hangs {
                     hung.notify_one();
                     return pending().await;
                 }
-                Ok(ToolOutput::text("written").with_changed_files(FilesChanged::Unknown))
+                // It does not say that it changed files.
+                Ok(ToolOutput::text("written"))
             })
         });
         let once = SideEffects::AtMostOnce;
@@ -118,7 +124,7 @@ impl Machines {
     }
 
     fn worker_with(&self, agent: &AgentLoop, snapshots: Snapshots) -> Worker {
-        let folders = SessionFolders::new(snapshots, self.root()).with_machine(self.on);
+        let folders = SessionFolders::new(snapshots, self.root()).with_host(self.on);
         let options =
             WorkerOptions { on_idle: OnIdle::Exit, max_attempts: 1, ..WorkerOptions::default() };
         let worker = Worker::new(Arc::clone(&self.world.store) as _, Same(agent.clone())).unwrap();
@@ -153,6 +159,18 @@ impl Machines {
     fn files(&self) -> BTreeMap<String, String> {
         files(&self.folder())
     }
+}
+
+/// Has another process extend the chain of snapshots.
+async fn continue_elsewhere(store: &SqliteStore) {
+    let entries = store.read_log(&id("a"), SessionLog::Folder, 0, 99).await.unwrap();
+    let last = entries.last().unwrap();
+    let mut record: serde_json::Value = serde_json::from_slice(&last.body).unwrap();
+    record["after"] = last.number.into();
+    record["writer"]["id"] = "another".into();
+    let entry = serde_json::to_vec(&record).unwrap();
+    let number = store.append_log(&id("a"), SessionLog::Folder, &[entry.into()], None).await;
+    assert_eq!(number.unwrap(), last.number + 1);
 }
 
 async fn is_any_result_recorded(store: &SqliteStore) -> bool {
@@ -218,33 +236,178 @@ async fn a_recorded_call_comes_with_its_files_and_an_interrupted_one_without() {
 }
 
 #[tokio::test]
+async fn a_result_is_not_recorded_once_another_worker_has_the_directory() {
+    let machines = Machines::new().await;
+    assert_eq!(machines.job(&[("a.txt", "1")]).await, completed());
+    let results = async || {
+        let session = machines.world.store.load(&id("a")).await.unwrap().unwrap();
+        let results = session.changes.iter();
+        results.filter(|it| matches!(it.change, Change::ToolCallCompleted { .. })).count()
+    };
+    assert_eq!(results().await, 1);
+    let counts = machines.job(&[("b.txt", "lost")]).await;
+    assert_eq!(counts, JobCounts { failed: 1, ..JobCounts::default() });
+    assert_eq!(results().await, 1);
+    // The files of the call are discarded, here as well.
+    machines.world.push("a", "again").await;
+    machines.worker(&machines.agent(&[])).run(&CancellationToken::new()).await;
+    assert_eq!((results().await, machines.files()), (1, of([("a.txt", "1")])));
+}
+
+#[tokio::test]
+async fn a_session_that_ran_without_snapshots_is_refused() {
+    let machines = Machines::new().await;
+    machines.world.push("a", "go").await;
+    let agent = machines.agent(&[]);
+    let worker = machines.world.worker(&agent).with_env(machines.clock.env(0));
+    assert_eq!(worker.run(&CancellationToken::new()).await, completed());
+    let refused = machines.world.push("a", "go").await;
+    machines.worker(&machines.agent(&[])).run(&CancellationToken::new()).await;
+    let outcome = JobOutcome::Failed(
+        "session a ran before without snapshots, so its files exist only on one machine; start a worker there without \
+         `--snapshots`"
+            .into(),
+    );
+    let record = machines.world.record(&refused).await;
+    assert_eq!((record.status, record.reason.as_deref()), (outcome.status(), outcome.reason()));
+}
+
+#[tokio::test]
+async fn a_session_with_snapshots_is_left_to_workers_that_restore_them() {
+    let machines = Machines::new().await;
+    assert_eq!(machines.job(&[("a.txt", "1")]).await, completed());
+    let left = machines.world.push("a", "go").await;
+    let options =
+        WorkerOptions { on_idle: OnIdle::Exit, max_attempts: 1, ..WorkerOptions::default() };
+    let agent = machines.agent(&[("a.txt", "2")]);
+    let worker = machines.world.worker(&agent).with_options(options);
+    worker.with_env(machines.clock.env(0)).run(&CancellationToken::new()).await;
+    let outcome = JobOutcome::Failed(
+        "gave up after 1 attempts: the directory of session a is stored as snapshots; start a worker with the same \
+         `--session-dirs` and `--snapshots`"
+            .into(),
+    );
+    let record = machines.world.record(&left).await;
+    assert_eq!((record.status, record.reason.as_deref()), (outcome.status(), outcome.reason()));
+    assert_eq!(machines.files(), of([("a.txt", "1")]));
+}
+
+#[tokio::test]
+async fn a_session_with_snapshots_cannot_be_forked() {
+    let machines = Machines::new().await;
+    let runtime =
+        SessionRuntime::new(Arc::clone(&machines.world.store) as _, Same(machines.agent(&[])));
+    runtime.fork(&id("a"), None, Some(id("before"))).await.unwrap();
+    assert_eq!(machines.job(&[("a.txt", "1")]).await, completed());
+    let refused = runtime.fork(&id("a"), None, Some(id("after"))).await.unwrap_err();
+    assert!(matches!(refused, SessionError::HasSnapshots(_)), "{refused:?}");
+    assert!(machines.world.store.header(&id("after")).await.unwrap().is_none());
+}
+
+/// Returns the storage as it is for a worker that opened it before it stopped responding.
+fn opened(machines: &Machines) -> Snapshots {
+    Snapshots::in_folder(&machines.place.path().join("storage")).unwrap()
+}
+
+#[tokio::test]
 async fn files_that_could_not_be_saved_are_used_only_where_they_are() {
     let mut machines = Machines::new().await;
     assert_eq!(machines.job(&[("a.txt", "1")]).await, completed());
-    let storage = machines.place.path().join("storage");
-    let away = Snapshots::in_folder(&storage).unwrap();
+    let [first, second] = [opened(&machines), opened(&machines)];
     machines.disconnect(true);
-    machines.world.push("a", "go").await;
-    let agent = machines.agent(&[("b.txt", "2")]);
-    let counts = machines.worker_with(&agent, away).run(&CancellationToken::new()).await;
-    assert_eq!(counts, completed());
+    for (storage, files) in [(first, [("b.txt", "2")]), (second, [("b.txt", "3")])] {
+        machines.world.push("a", "go").await;
+        let agent = machines.agent(&files);
+        let counts = machines.worker_with(&agent, storage).run(&CancellationToken::new()).await;
+        assert_eq!(counts, completed());
+    }
     machines.disconnect(false);
     machines.switch("two");
     let refused = machines.world.push("a", "go").await;
     machines.worker(&machines.agent(&[])).run(&CancellationToken::new()).await;
     let record = machines.world.record(&refused).await;
-    let outcome = JobOutcome::Failed(
-        "the last files of session a were not saved, and are on machine `one`; start a worker there while the storage is \
-         available"
-            .into(),
-    );
-    assert_eq!((record.status, record.reason.as_deref()), (outcome.status(), outcome.reason()));
+    let reason = record.reason.unwrap();
+    // Another worker may get it, so that it is tried again.
+    let begin = "gave up after 1 attempts: the last files of session a were not saved, and are on machine `one`: the object \
+                 storage is unavailable";
+    assert!(reason.starts_with(begin), "{reason}");
     machines.switch("one");
     assert_eq!(machines.job(&[("c.txt", "3")]).await, completed());
     machines.switch("two");
     assert_eq!(machines.job(&[("d.txt", "4")]).await, completed());
-    let all = of([("a.txt", "1"), ("b.txt", "2"), ("c.txt", "3"), ("d.txt", "4")]);
+    let all = of([("a.txt", "1"), ("b.txt", "3"), ("c.txt", "3"), ("d.txt", "4")]);
     assert_eq!(machines.files(), all);
+}
+
+#[tokio::test]
+async fn files_that_could_not_be_saved_and_are_gone_are_not_replaced_by_an_empty_directory() {
+    let machines = Machines::new().await;
+    let storage = opened(&machines);
+    machines.disconnect(true);
+    machines.world.push("a", "go").await;
+    let agent = machines.agent(&[("a.txt", "1")]);
+    let counts = machines.worker_with(&agent, storage).run(&CancellationToken::new()).await;
+    assert_eq!(counts, completed());
+    machines.disconnect(false);
+    fs::rename(machines.folder(), machines.root().join("b")).unwrap();
+    let refused = machines.world.push("a", "go").await;
+    machines.worker(&machines.agent(&[])).run(&CancellationToken::new()).await;
+    let expected = format!(
+        "the last files of session a were not saved, and `{}` does not exist; put the directory back",
+        machines.folder().display()
+    );
+    assert_eq!(machines.world.record(&refused).await.reason.as_deref(), Some(&*expected));
+    fs::rename(machines.root().join("b"), machines.folder()).unwrap();
+    assert_eq!(machines.job(&[("b.txt", "2")]).await, completed());
+    assert_eq!(machines.files(), of([("a.txt", "1"), ("b.txt", "2")]));
+}
+
+/// Lets everything in a folder be three days older.
+fn age(folder: &Path) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() {
+            age(&entry.path());
+        } else {
+            let file = fs::File::open(entry.path()).unwrap();
+            let modified = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(modified - Duration::from_hours(72)).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn outdated_snapshots_are_deleted_once_a_later_one_is_recorded() {
+    let mut machines = Machines::new().await;
+    assert_eq!(machines.job(&[("a.txt", "1")]).await, completed());
+    age(&machines.place.path().join("storage"));
+    machines.clock.advance(Duration::from_hours(25));
+    let before = opened(&machines);
+    assert_eq!(machines.job(&[("b.txt", "2")]).await, completed());
+    // No snapshot is left that is older than the last one.
+    let prefix = ObjectPath::from_iter(["sessions", "a"]);
+    let last = before.with_prefix(&prefix).save(&machines.folder(), None).await.unwrap();
+    let removed = opened(&machines).with_prefix(&prefix);
+    let removed = removed.remove_unused(&[last.snapshot.id()], Duration::ZERO).await.unwrap();
+    assert_eq!(removed, Removed::default());
+    machines.switch("two");
+    assert_eq!(machines.job(&[]).await, completed());
+    assert_eq!(machines.files(), of([("a.txt", "1"), ("b.txt", "2")]));
+}
+
+#[tokio::test]
+async fn an_upload_is_the_first_content_and_can_be_repeated() {
+    let machines = Machines::new().await;
+    let header = machines.world.store.header(&id("a")).await.unwrap().unwrap();
+    let copied = machines.place.path().join("copied");
+    fs::create_dir(&copied).unwrap();
+    fs::write(copied.join("a.txt"), "1").unwrap();
+    let folders = SessionFolders::new(opened(&machines), machines.root());
+    let upload = async || folders.upload(&*machines.world.store, &header, &copied).await;
+    assert_eq!([upload().await.unwrap(), upload().await.unwrap()], [Some(Vec::new()), None]);
+    assert_eq!(machines.job(&[("b.txt", "2")]).await, completed());
+    assert_eq!(machines.files(), of([("a.txt", "1"), ("b.txt", "2")]));
+    let refused = upload().await.unwrap_err();
+    assert_eq!(refused.to_string(), "another worker has continued session a");
 }
 
 #[tokio::test]
