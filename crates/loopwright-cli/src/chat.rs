@@ -95,6 +95,7 @@ async fn perform(
         return Err(SessionsError::Usage(reason.to_owned()).into());
     }
     let conversation = opening.conversation(cli, &args.agent, &args.session, "chat").await?;
+    conversation.refuse_snapshots().await?;
     let stage = opening.stage;
     let is_watched = is_watched();
     if args.plain || opening.config.chat.is_plain() {

@@ -19,7 +19,7 @@ use loopwright_core::{
 use loopwright_permissions::Mode;
 use loopwright_sessions::{
     AgentSession, SessionError, SessionFactory, SessionFiles, SessionId, SessionRuntime,
-    SessionStore,
+    SessionStore, has_snapshots,
 };
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -379,6 +379,21 @@ impl Conversation {
         let said: HashSet<String> =
             session.state().transcript().iter().map(|it| it.message().text()).collect();
         sent.iter().any(|it| !said.contains(it))
+    }
+
+    /// Refuses a session whose directory workers store as snapshots: its last files may be on another machine, and a change
+    /// here would be replaced.
+    pub(crate) async fn refuse_snapshots(&self) -> Result<(), SessionsError> {
+        let Some(id) = &self.session else { return Ok(()) };
+        if !has_snapshots(&*self.store, id).await? {
+            return Ok(());
+        }
+        let text = format!(
+            "the directory of session {0} is stored as snapshots, and only workers with `--session-dirs` and `--snapshots` \
+             continue it; use `loopwright submit --session {0}`",
+            short(id)
+        );
+        Err(SessionsError::Usage(text))
     }
 
     /// Keeps the session, new or not, before anything is said in it, and returns its name. The first message

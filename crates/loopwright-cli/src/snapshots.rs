@@ -8,6 +8,10 @@ use loopwright_worker::Worker;
 use crate::args::snapshots::SnapshotArgs;
 use crate::session::SessionsError;
 
+/// How many entries that were left out of a copy are named.
+#[cfg(all(feature = "snapshots", target_os = "linux"))]
+const LEFT_OUT: usize = 20;
+
 /// The storage, and the place of the directories of sessions.
 pub(crate) struct SessionSnapshots {
     #[cfg(all(feature = "snapshots", target_os = "linux"))]
@@ -34,7 +38,7 @@ impl SessionSnapshots {
         worker.with_folders(self.folders)
     }
 
-    /// Makes a copy of a folder the first content of the directory of a new session.
+    /// Makes a copy of a directory the first content of the directory of a new session, and says what was left out.
     pub(crate) async fn upload(
         &self,
         store: &dyn SessionStore,
@@ -42,7 +46,16 @@ impl SessionSnapshots {
         folder: &Path,
     ) -> Result<(), SessionsError> {
         let done = self.folders.upload(store, session, folder).await;
-        done.map_err(|error| SessionsError::Usage(crate::display::chain(&error)))
+        let done = done.map_err(|error| SessionsError::Usage(crate::display::chain(&error)))?;
+        let left_out = done.unwrap_or_default();
+        let names = left_out.iter().take(LEFT_OUT).map(|it| it.path.display().to_string());
+        let names = names.collect::<Vec<_>>().join(", ");
+        if !left_out.is_empty() {
+            let more = if left_out.len() > LEFT_OUT { ", …" } else { "" };
+            let names = crate::render::sanitize_terminal(&names);
+            crate::console::tell(&format!("left out of the copy: {names}{more}"));
+        }
+        Ok(())
     }
 
     /// Writes the last content of the directory of a session to a folder. Returns `false` if there is none.

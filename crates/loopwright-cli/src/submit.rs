@@ -3,6 +3,7 @@
 mod bulk;
 mod job_session;
 
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use loopwright_core::messages::Message;
@@ -26,6 +27,7 @@ use crate::run::with_runtime;
 use crate::session::{SessionsError, now};
 use crate::snapshots::SessionSnapshots;
 use crate::startup::{StartError, Startup};
+use crate::worker_roots::WorkerRoots;
 
 /// How often a job that is followed is looked at.
 const LOOKS: Duration = Duration::from_millis(200);
@@ -68,7 +70,10 @@ async fn perform(
             check_same(&record, conversation.session.as_ref(), prompt.as_deref())?;
             record
         }
-        None => push(args, queue, &mut conversation, prompt.as_deref()).await?,
+        None => {
+            let home = opening.sources.home.as_deref();
+            push(args, queue, &mut conversation, prompt.as_deref(), home).await?
+        }
     };
     let Job { id, session, .. } = &record.job;
     if !args.follow {
@@ -149,10 +154,13 @@ async fn push(
     queue: &dyn Scheduler,
     conversation: &mut Conversation,
     said: Option<&str>,
+    home: Option<&Path>,
 ) -> Result<JobRecord, SessionsError> {
-    let dirs = args.session_dirs.as_deref().map(std::path::absolute).transpose();
-    let dirs = dirs.map_err(|error| SessionsError::Usage(error.to_string()))?;
+    let dirs = session_dirs(args)?;
     let snapshots = SessionSnapshots::open(&args.snapshots, dirs.as_deref())?;
+    if snapshots.is_some() {
+        refuse_broad(conversation.setup.workdir.path(), home)?;
+    }
     let session = match (&conversation.session, &args.id, &snapshots) {
         (Some(_), _, Some(_)) => {
             let text = "`--session-dirs` is only for new sessions; omit it, and a session keeps its directory";
@@ -196,6 +204,35 @@ async fn push(
         check_same(&record, None, said)?;
     }
     Ok(record)
+}
+
+/// Returns the directory of the sessions' own directories, which need not exist on this machine.
+fn session_dirs(args: &SubmitArgs) -> Result<Option<PathBuf>, SessionsError> {
+    let Some(dirs) = args.session_dirs.as_deref() else { return Ok(None) };
+    if dirs.components().any(|it| it == Component::ParentDir) {
+        let text = format!(
+            "`--session-dirs {}` contains `..`; pass the path that all machines have",
+            dirs.display()
+        );
+        return Err(SessionsError::Usage(text));
+    }
+    let dirs =
+        std::path::absolute(dirs).map_err(|error| SessionsError::Usage(error.to_string()))?;
+    Ok(Some(dirs))
+}
+
+/// Refuses to copy a directory that holds more than a project.
+fn refuse_broad(folder: &Path, home: Option<&Path>) -> Result<(), SessionsError> {
+    let roots = WorkerRoots::new([folder], home)?;
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    if !roots.is_broad(&folder) {
+        return Ok(());
+    }
+    let text = format!(
+        "`{}` holds more than a project, and is not copied; choose the directory of a project with `-C`",
+        folder.display()
+    );
+    Err(SessionsError::Usage(text))
 }
 
 /// Makes a new session, in its own directory if it is to have a copy of the current one.
@@ -266,4 +303,20 @@ async fn tell_end(
         console::tell(&format!("{}: {}", record.status, crate::render::sanitize_terminal(reason)));
     }
     Ok(report.exit_code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_holds_more_than_a_project_is_not_copied() {
+        let world = tempfile::tempdir().unwrap();
+        let project = world.path().join("project");
+        std::fs::create_dir(&project).unwrap();
+        let home = Some(world.path());
+        assert!(refuse_broad(&project, home).is_ok());
+        let refused = [Path::new("/"), world.path()].map(|it| refuse_broad(it, home).is_err());
+        assert_eq!(refused, [true, true]);
+    }
 }

@@ -154,7 +154,7 @@ fn check_options(args: &WorkerArgs, restate: &RestateSettings) -> Result<(), Ses
 }
 
 /// Returns where it may work: in the folders that were typed, else in those that are configured, else in the one
-/// that it was started in.
+/// that it was started in; and always in the directory of the sessions' own directories.
 fn roots(
     args: &WorkerArgs,
     dirs: Option<&Path>,
@@ -162,14 +162,13 @@ fn roots(
     sources: &ConfigSources,
 ) -> Result<WorkerRoots, SessionsError> {
     let home = sources.home.as_deref();
-    if !args.roots.is_empty() || dirs.is_some() {
-        let typed = args.roots.iter().map(|it| sources.cwd.join(it));
-        let typed: Vec<_> = typed.chain(dirs.map(Path::to_owned)).collect();
-        return WorkerRoots::new(typed.iter().map(PathBuf::as_path), home);
+    let typed: Vec<PathBuf> = args.roots.iter().map(|it| sources.cwd.join(it)).collect();
+    if !typed.is_empty() {
+        return WorkerRoots::new(typed.iter().map(PathBuf::as_path).chain(dirs), home);
     }
     match &config.worker_roots {
-        Some(configured) => WorkerRoots::new(configured.value.iter(), home),
-        None => WorkerRoots::new([config.workdir.as_path()], home),
+        Some(configured) => WorkerRoots::new(configured.value.iter().chain(dirs), home),
+        None => WorkerRoots::new([config.workdir.as_path()].into_iter().chain(dirs), home),
     }
 }
 

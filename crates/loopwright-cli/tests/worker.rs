@@ -422,4 +422,15 @@ fn a_copy_of_a_folder_follows_its_session_to_every_worker() {
     assert!(again.stderr.contains("../out is not an empty folder; name another one"), "{again:?}");
     let kept = place.submit(&[&["--session", &session, "More."], &copied[..]].concat());
     assert_eq!(kept.status, 2, "{kept:?}");
+    let up = path("project/../dirs");
+    let refused = place.submit(&["go", "--session-dirs", &up, "--snapshots", &storage]);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    assert!(refused.stderr.contains("contains `..`"), "{refused:?}");
+    // Only workers with the storage continue the session.
+    let local = place.world.run(&place.line("run", &["-C", ".", "--resume", &session, "More."]));
+    assert_eq!(local.status, 2, "{local:?}");
+    assert!(local.stderr.contains("use `loopwright submit --session"), "{local:?}");
+    let fork = place.world.run(&["sessions", "fork", &session]);
+    assert_ne!(fork.status, 0, "{fork:?}");
+    assert!(fork.stderr.contains("the session cannot be forked"), "{fork:?}");
 }
