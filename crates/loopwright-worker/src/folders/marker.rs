@@ -80,7 +80,7 @@ mod tests {
     fn a_marker_speaks_of_one_directory_with_one_content_until_it_is_taken() {
         let world = tempfile::tempdir().unwrap();
         let folder = world.path().join("a");
-        let [id, other] = ["a", "b"].map(|text| SnapshotId::of(text.as_bytes()));
+        let [id, other] = ["a", "b"].map(|digit| digit.repeat(64).parse::<SnapshotId>().unwrap());
         fs::create_dir(&folder).unwrap();
         let marker = Marker::beside(&folder);
         marker.leave(&other).unwrap();
