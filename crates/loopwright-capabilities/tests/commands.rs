@@ -1,5 +1,6 @@
 //! Commands in an agent, in a sandbox that runs nothing.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +37,19 @@ fn bash_takes_a_command_how_long_it_may_take_and_what_it_needs() {
     assert_eq!(schema["properties"]["timeout_seconds"]["minimum"], 1);
     assert_eq!(schema["properties"]["command"]["type"], "string");
     assert_eq!(schema["additionalProperties"], json!(false));
+}
+
+#[test]
+fn a_command_that_requested_hosts_or_paths_to_write_is_not_repeated_after_an_interruption() {
+    let bash = Bash::in_dir("/srv").allow_needs(None).into_tool();
+    let is_repeatable = |requested: &str, what: &str| {
+        let arguments = json!({ "command": "make", requested: [what] });
+        bash.is_repeatable(|| Cow::Owned(arguments))
+    };
+    let found = [("read", "/usr"), ("network", "a.example"), ("write", "/usr")]
+        .map(|(requested, what)| is_repeatable(requested, what));
+    assert_eq!(found, [true, false, false]);
+    assert!(bash.is_repeatable(|| Cow::Owned(json!({ "command": "make" }))));
 }
 
 #[test]

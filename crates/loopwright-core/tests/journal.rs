@@ -2,6 +2,7 @@
 
 mod after_step;
 mod failing;
+mod repeatable;
 mod shared;
 
 use std::{

@@ -578,6 +578,11 @@ impl Tool for Bash {
         ToolOptions { side_effects: effects, ..ToolOptions::default() }
     }
 
+    fn is_repeatable(&self, args: &BashArgs) -> bool {
+        // What a command does with the hosts and paths that it requests is not collected.
+        self.rules_of(args).map_or(true, |policy| self.collect.is_resumable(&policy))
+    }
+
     fn writes(&self, _args: &BashArgs) -> Writes {
         // What a command writes is known when it has ended.
         Writes::Unknown

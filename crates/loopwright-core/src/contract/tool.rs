@@ -131,6 +131,13 @@ pub trait Tool: Send + Sync + 'static {
         self.options().side_effects.into()
     }
 
+    /// Returns `false` if a call must not run again after an interruption, although the tool is
+    /// [`SideEffects::Resumable`]: it requests something that its journal does not cover. The call
+    /// then counts as [`SideEffects::AtMostOnce`]. By default, this is `true`.
+    fn is_repeatable(&self, _args: &Self::Args) -> bool {
+        true
+    }
+
     /// Returns the agent that a call starts, without running it, so that permission rules for agents apply to the call.
     /// By default, calls start none. Work that blocks, such as reading a file, belongs on another thread.
     fn starts(&self, _args: Self::Args) -> impl Future<Output = Option<StartedAgent>> + Send {

@@ -13,7 +13,8 @@ use crate::{
     outcome::ToolOutput,
     pause::ToolPause,
     tool::{
-        IntoToolOutput as _, StartedAgent, Tool, ToolApproval, ToolCx, ToolError, ToolOptions,
+        IntoToolOutput as _, SideEffects, StartedAgent, Tool, ToolApproval, ToolCx, ToolError,
+        ToolOptions,
         schema::{Checker, shared_schema_of},
     },
 };
@@ -100,6 +101,8 @@ trait TypedHandler: Send + Sync {
 
     fn writes(&self, arguments: &Value) -> Writes;
 
+    fn is_repeatable(&self, arguments: &Value) -> bool;
+
     async fn starts(&self, arguments: &Value) -> Option<StartedAgent>;
 
     fn approval(&self, arguments: &Value) -> Option<String>;
@@ -119,6 +122,11 @@ impl<T: Tool> TypedHandler for Typed<T> {
             Ok(arguments) => self.0.writes(&arguments),
             Err(_) => Writes::Unknown,
         }
+    }
+
+    /// A call with arguments that the tool cannot read fails without an effect.
+    fn is_repeatable(&self, arguments: &Value) -> bool {
+        T::Args::deserialize(arguments).map_or(true, |arguments| self.0.is_repeatable(&arguments))
     }
 
     /// Arguments that the tool cannot read start no agent: the call fails.
@@ -247,6 +255,18 @@ impl AnyTool {
             Handler::Dynamic(handler) => handler.writes(arguments, &self.0.options),
             Handler::External(_) => self.0.options.side_effects.into(),
             Handler::Withdrawn(_) => Writes::Nothing,
+        }
+    }
+
+    /// Returns `true` if a call may run again after an interruption. The tool's side effects decide, unless a call [must
+    /// not](Tool::is_repeatable). The arguments are only read if that depends on them.
+    pub fn is_repeatable<'a>(&self, arguments: impl FnOnce() -> Cow<'a, Value>) -> bool {
+        match (self.0.options.side_effects, &self.0.handler) {
+            (SideEffects::AtMostOnce, _) => false,
+            (SideEffects::Resumable, Handler::Typed(handler)) => {
+                handler.is_repeatable(&arguments())
+            }
+            _ => true,
         }
     }
 

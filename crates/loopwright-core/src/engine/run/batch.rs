@@ -1,11 +1,12 @@
 //! The calls of a step in progress: which wait, which run, and what comes next.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::{
     future::{BoxFuture, Either, pending, select},
     stream::StreamExt as _,
 };
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     pause::ToolPause,
     run::{Run, cancel_safe::CancelSafe, halt::StopMode, running::Running},
     step::{CallState, Few, StepResponse},
-    tool::{AnyTool, SideEffects},
+    tool::AnyTool,
 };
 
 /// The calls of a step in progress.
@@ -190,7 +191,7 @@ impl Batch {
             CallState::Decided(decision) => return self.over(index, &decision),
             CallState::Started { attempt, arguments } => {
                 let has_begun = run.unstarted_calls.binary_search(&index).is_err();
-                if has_begun && !self.may_run_again(index) {
+                if has_begun && !self.may_run_again(index, &arguments) {
                     let policy = run.options.on_interrupted;
                     return self.interrupted(index, policy, arguments).map(Into::into);
                 }
@@ -233,8 +234,9 @@ impl Batch {
         self.acting.inference.agent.tools().get(&call.name)
     }
 
-    pub(super) fn may_run_again(&self, index: u16) -> bool {
-        self.tool(index).is_some_and(|it| it.options().side_effects != SideEffects::AtMostOnce)
+    pub(super) fn may_run_again(&self, index: u16, arguments: &Arguments) -> bool {
+        let read = || serde_json::from_str::<Value>(arguments.as_str()).unwrap_or_default();
+        self.tool(index).is_some_and(|it| it.is_repeatable(|| Cow::Owned(read())))
     }
 
     pub(super) fn interrupted(
