@@ -115,6 +115,33 @@ fn a_hook_asks_and_changes_arguments() {
 }
 
 #[test]
+fn a_hook_that_asks_and_changes_arguments_asks_about_the_changed_call() {
+    let fields = json!({
+        "permissionDecision": "ask", "updatedInput": { "command": "mv a.txt b.txt" },
+    });
+    // The second hook has no question about the call that it made.
+    let once = format!("grep -q '\"rm a.txt\"' || exit 0; {}", answer(&fields));
+    for hook in [answer(&fields), once] {
+        let world = with("PreToolUse", "Bash", &hook).file("project/a.txt", "x");
+        let server = Server::start(removing());
+        let go = |options: &[&str]| {
+            let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+            let done = world.run(&[&model[..], &["--output-format", "json"], options].concat());
+            let report: Value = serde_json::from_str(done.stdout.lines().last().unwrap()).unwrap();
+            (done.status, report)
+        };
+        let (status, report) = go(&["Go."]);
+        let shown = &report["pending"][0]["arguments"];
+        assert_eq!((status, shown), (9, &json!({ "command": "mv a.txt b.txt" })));
+        let id = report["session_id"].as_str().unwrap();
+        assert_eq!(world.run(&["sessions", "decide", id, "approve"]).status, 0);
+        assert_eq!(go(&["--resume", id]).0, 0);
+        let there = ["a.txt", "b.txt"].map(|it| world.path("project").join(it).exists());
+        assert_eq!(there, [false, true]);
+    }
+}
+
+#[test]
 fn an_approval_covers_what_hooks_made_of_the_call_and_nothing_that_other_hooks_make_of_it_later() {
     let moving = |to: &str| {
         let input = json!({ "command": format!("mv a.txt {to}") });

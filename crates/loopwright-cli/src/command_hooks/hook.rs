@@ -80,6 +80,8 @@ struct Remembered {
     started: HashSet<String>,
     /// Calls whose arguments a hook has changed; they are not changed again.
     rewritten: HashSet<String>,
+    /// What hooks that changed a call ask about it.
+    questions: HashMap<String, String>,
     /// Additional text for the model with the result of a call.
     contexts: HashMap<String, Vec<String>>,
     /// How many times runs were kept from finishing.
@@ -408,23 +410,28 @@ impl Hook for Runner {
         if let Some(reason) = said.stop {
             return Ok(ToolDecision::Stop(Self::stop(reason)));
         }
-        match said.decision {
+        let earlier = self.memory().questions.remove(&key);
+        let question = match said.decision {
             Some(HookDecision::Block(reason)) => {
                 return Ok(ToolDecision::Block { reason: format!("blocked by a hook: {reason}") });
             }
-            Some(HookDecision::Ask(text)) => {
-                return Ok(ToolDecision::Ask(ApprovalRequest::new(text, NAME)));
-            }
+            Some(HookDecision::Ask(text)) => Some(text),
             // This does not override the permission rules, which still apply.
-            Some(HookDecision::Allow) | None => {}
-        }
+            Some(HookDecision::Allow) | None => earlier,
+        };
         if let Some(input) = said.input {
             let wanted = changed(input, call, &arguments, &self.0.policy.workdir);
-            if wanted != arguments && self.memory().rewritten.insert(key) {
+            let mut memory = self.memory();
+            if wanted != arguments && memory.rewritten.insert(key.clone()) {
+                // The user is asked about the call as it runs, even if the hook has no question about that one.
+                if let Some(text) = question {
+                    memory.questions.insert(key, text);
+                }
                 return Ok(ToolDecision::Rewrite(Arguments::new(wanted.to_string())));
             }
         }
-        Ok(ToolDecision::Run)
+        Ok(question
+            .map_or(ToolDecision::Run, |text| ToolDecision::Ask(ApprovalRequest::new(text, NAME))))
     }
 
     async fn after_tool(
@@ -437,6 +444,7 @@ impl Hook for Runner {
         let mut context = {
             let (key, mut memory) = (key(call, state), self.memory());
             memory.rewritten.remove(&key);
+            memory.questions.remove(&key);
             memory.contexts.remove(&key).unwrap_or_default()
         };
         let ToolOutcome::Returned(output) = outcome else { return Ok(Flow::Continue) };
