@@ -284,6 +284,17 @@ fn shift_tab_changes_the_mode_and_a_call_that_still_needs_approval_waits() {
 }
 
 #[test]
+fn a_mode_that_is_reached_over_another_one_decides_about_the_call() {
+    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let server = Server::start(removing());
+    let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
+    let terminal =
+        Terminal::new(100).editing("1 yes", "\x1b[Z").editing("mode accept-edits", "\x1b[Z");
+    let seen = terminal.run(&world, &line);
+    assert_eq!((seen.status, world.has("project/a.txt")), (0, false), "{}", seen.text());
+}
+
+#[test]
 fn a_mode_that_is_entered_while_a_call_waits_decides_about_it_anew() {
     let write = json!({ "path": "b.txt", "content": "b" });
     for (mode, is_written) in [("/mode accept-edits", true), ("/mode plan", false)] {

@@ -52,9 +52,14 @@ pub(super) fn decided_anew(
     }
     let now = setup.permissions.policy();
     let verdict = with_call(state, asked, is_confined_in(setup, asked), |call| {
-        let was = before.decide(call);
-        let is_reason = was.reason.to_string() == *asked.question.text;
-        (is_reason && was.decision == Decision::Ask).then(|| now.decide(call))
+        // The request was raised in any mode: the mode may have changed more than once since.
+        let asks = |mode: Mode| {
+            let was = before.with_mode(mode).map(|policy| policy.explain(call).verdict);
+            was.is_some_and(|was| {
+                was.decision == Decision::Ask && was.reason.to_string() == *asked.question.text
+            })
+        };
+        Mode::ALL.into_iter().any(asks).then(|| now.decide(call))
     })?;
     match verdict.decision {
         Decision::Allow => Some(ApprovalDecision::Approve),
