@@ -210,12 +210,13 @@ fn lint_names(defined: &Defined, config: &Config, policy: &Policy) -> Vec<Findin
 }
 
 fn test(cli: &Cli, args: &PolicyArgs, typed: &TestArgs) -> Result<ExitCode, PolicyError> {
-    let (_, policy) = of(cli, args, Some(&typed.permissions))?;
+    let (config, policy) = of(cli, args, Some(&typed.permissions))?;
     let path = typed.file.clone();
     let text = fs::read_to_string(&path)
         .map_err(|source| PolicyError::Table { path: path.clone(), source })?;
     let table = Table::parse(&text).map_err(|source| PolicyError::Row { path, source })?;
-    let failures = table.failures(&policy);
+    let are_confined = are_confined(&config.sandbox);
+    let failures = table.failures_with(&policy, |call| confined(call, are_confined));
     for failure in &failures {
         console::tell(&sanitize_terminal(&failure.to_string()));
     }

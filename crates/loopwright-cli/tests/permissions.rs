@@ -248,6 +248,17 @@ fn a_rule_of_the_users_file_is_explained_with_its_line() {
 }
 
 #[test]
+fn a_table_decides_about_commands_as_explain_does_unless_a_line_says_confined() {
+    let unconfined = r#"{"command": "ls", "confined": false, "expect": "ask"}"#;
+    let table = format!("{}\n{unconfined}\n", r#"{"command": "ls", "expect": "allow"}"#);
+    let world = World::new().file("project/calls.jsonl", &table);
+    let explained = world.run(&["policy", "explain", "ls"]).stdout;
+    assert!(explained.starts_with("allow: "), "{explained}");
+    let tested = world.run(&["policy", "test", "calls.jsonl"]);
+    assert_eq!(tested.status, 0, "{}", tested.stderr);
+}
+
+#[test]
 fn approvals_lists_requests_of_all_sessions_and_a_decision_resumes_the_run() {
     let world = World::new();
     let ask = ["--permission-mode", "ask"];

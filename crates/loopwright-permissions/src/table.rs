@@ -46,7 +46,7 @@ struct Row {
     #[serde(default)]
     command: Option<String>,
     #[serde(default)]
-    confined: bool,
+    confined: Option<bool>,
     #[serde(default)]
     read_only: bool,
     expect: Decision,
@@ -114,12 +114,27 @@ impl Table {
     /// Decides all calls, and returns those with unexpected decisions. Shadow rules do not count
     /// them.
     pub fn failures(&self, policy: &Policy) -> Vec<TableFailure> {
-        self.rows.iter().filter_map(|(line, row)| row.failure(*line, policy)).collect()
+        self.failures_with(policy, |call| call)
+    }
+
+    /// As [`failures`](Self::failures), with calls that `mark` marks, such as those that a sandbox confines. A line that has
+    /// `confined` decides this for its call.
+    pub fn failures_with(
+        &self,
+        policy: &Policy,
+        mark: impl for<'a> Fn(Call<'a>) -> Call<'a>,
+    ) -> Vec<TableFailure> {
+        self.rows.iter().filter_map(|(line, row)| row.failure(*line, policy, &mark)).collect()
     }
 }
 
 impl Row {
-    fn failure(&self, line: usize, policy: &Policy) -> Option<TableFailure> {
+    fn failure(
+        &self,
+        line: usize,
+        policy: &Policy,
+        mark: &impl for<'a> Fn(Call<'a>) -> Call<'a>,
+    ) -> Option<TableFailure> {
         let command = self.command.as_ref();
         let arguments = match (&self.arguments, command) {
             (Some(arguments), _) => arguments.clone(),
@@ -127,8 +142,8 @@ impl Row {
             (None, None) => json!({}),
         };
         let tool = self.tool.as_deref().unwrap_or("bash");
-        let mut call = Call::new(tool, &arguments);
-        call.is_confined = self.confined;
+        let mut call = mark(Call::new(tool, &arguments));
+        call.is_confined = self.confined.unwrap_or(call.is_confined);
         call.is_read_only = self.read_only;
         let verdict = policy.explain(&call).verdict;
         let text = || command.cloned().unwrap_or_else(|| format!("{tool} {arguments}"));
