@@ -104,8 +104,8 @@ pub struct Setup {
     pub(crate) folders: Option<FolderInstructions>,
     /// What a session may use across all its turns.
     pub session_budget: SessionBudget,
-    /// The tools that the agent has, of those that it would have; `None` means all.
-    pub tools: Option<NameList>,
+    /// Lists of tools, each of which limits those that the agent would have.
+    pub tools: Vec<NameList>,
     /// What requests pages, where a permission rule allows it; `None` if it is switched off. Clones share its cache.
     pub(crate) web: Option<WebFetchTool>,
     /// What searches the web, if a service is configured.
@@ -131,10 +131,7 @@ impl Setup {
             (None, Some(own)) => capability_settings::without_tools(&own.settings, agent),
             _ => agent,
         };
-        let agent = match &self.tools {
-            Some(names) => restricted(&agent, names)?,
-            None => agent,
-        };
+        let agent = restricted(agent, &self.tools)?;
         let agent = match self.answer_within {
             None => agent,
             limit => agent.with(|parts| parts.executor.answer_within = limit),
@@ -421,12 +418,10 @@ impl Setup {
     }
 }
 
-/// Leaves an agent with the tools of a list. Names of other programs stand for the tools that they cover here.
-fn restricted(agent: &AgentLoop, names: &NameList) -> Result<AgentLoop, BuildError> {
-    let rules: Vec<ToolRule> = names.iter().map(ToolRule::new).collect();
-    let is_named = move |tool: &str| rules.iter().any(|rule| is_listed(rule, tool));
+/// Leaves an agent with the tools that all lists name. Names of other programs stand for the tools that they cover here.
+fn restricted(agent: AgentLoop, lists: &[NameList]) -> Result<AgentLoop, BuildError> {
     let known = agent.tools().names();
-    for name in names.iter() {
+    for name in lists.iter().flat_map(NameList::iter) {
         let rule = ToolRule::new(name);
         // A server may offer it later.
         let may_come = !agent.sources().is_empty() && name.starts_with("mcp__");
@@ -435,9 +430,13 @@ fn restricted(agent: &AgentLoop, names: &NameList) -> Result<AgentLoop, BuildErr
             return Err(BuildError::Unknown { kind: "tool", name, known });
         }
     }
-    Ok(agent.with(|parts| {
-        parts.tools = parts.tools.filter(|tool| is_named(tool.name()));
-        parts.sources = parts.sources.filter(move |tool| is_named(tool.name()));
+    Ok(lists.iter().fold(agent, |agent, names| {
+        let rules: Vec<ToolRule> = names.iter().map(ToolRule::new).collect();
+        let is_named = move |tool: &str| rules.iter().any(|rule| is_listed(rule, tool));
+        agent.with(|parts| {
+            parts.tools = parts.tools.filter(|tool| is_named(tool.name()));
+            parts.sources = parts.sources.filter(move |tool| is_named(tool.name()));
+        })
     }))
 }
 

@@ -18,6 +18,7 @@ use crate::exit::ExitCode;
 use crate::named_file;
 use crate::render::{UiEvent, UiSender};
 use crate::report::Report;
+use crate::startup::quoted;
 use crate::user_command;
 use crate::verification::Verification;
 
@@ -58,6 +59,15 @@ impl AnswerChecks {
             Some(found) if !found.is_dir() => Err(failed(io::ErrorKind::NotADirectory.into())),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the options that check and write an answer in the same way.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let schema = self.schema.as_ref().map(|it| ("--schema", it.schema().to_string()));
+        let output = self.output.as_ref().map(|it| ("-o", it.to_string_lossy().into_owned()));
+        let verify = self.verify.as_ref().map(|it| ("--verify", it.clone()));
+        let all = schema.into_iter().chain(output).chain(verify);
+        all.map(|(name, value)| format!("{name} {}", quoted(&value))).collect()
     }
 
     /// Has an agent answer in the form of the schema, if there is one.

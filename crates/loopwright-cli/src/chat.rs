@@ -33,6 +33,7 @@ use self::switch::Choice;
 use self::view::View;
 use crate::approval::{self, Turned};
 use crate::args::{ChatArgs, Cli};
+use crate::chosen_rules::KeptPermissions;
 use crate::config::OutputFormat;
 use crate::console;
 use crate::conversation::{Conversation, SessionTotals, UserInput};
@@ -401,7 +402,11 @@ impl ChatSession<'_> {
     fn clear(&mut self) {
         self.printed.clear();
         self.conversation.system.clone_from(&self.conversation.own_system);
-        if let Err(error) = self.conversation.setup.permissions.use_chosen(Vec::new()) {
+        let typed = self.conversation.typed.tools.clone();
+        self.conversation.setup.tools = typed.into_iter().collect();
+        if let Err(error) =
+            self.conversation.setup.permissions.use_chosen(KeptPermissions::default())
+        {
             console::warn(&error);
         }
         match self.conversation.session.take() {

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::Setup;
 use crate::answer_checks::EndedRun;
-use crate::chosen_rules;
+use crate::chosen_rules::{self, KeptPermissions, TypedPermissions};
 use crate::console;
 use crate::cost_consent;
 use crate::display::{LiveRun, RunDisplay, beginning, chain};
@@ -93,6 +93,8 @@ pub struct Conversation {
     pub(crate) totals: Option<(SessionId, SessionTotals)>,
     /// Whether the user named the folder, so that open calls of the session may run in another one that stands there now.
     pub(crate) names_folder: bool,
+    /// The permissions that the user chose with options. The session keeps those that restrict.
+    pub(crate) typed: TypedPermissions,
     /// How the program is called to resume it, without the session's name.
     pub command: Command,
 }
@@ -241,7 +243,7 @@ impl Conversation {
         mut said: UserInput,
     ) -> Result<Report, SessionsError> {
         self.reload_rules()?;
-        let waiting = self.use_chosen_rules().await?;
+        let (kept, waiting) = self.use_chosen_rules().await?;
         if self.setup.mode() == Mode::Plan {
             said.message = said.message.map(planning);
         }
@@ -274,6 +276,7 @@ impl Conversation {
             system: self.system.clone(),
             budget: self.budget,
             session_budget: self.setup.session_budget,
+            kept,
             folder: SessionFolder::of(self.setup.workdir.path()),
             begins,
         };
@@ -329,21 +332,24 @@ impl Conversation {
         Ok(())
     }
 
-    /// Puts the rules in force that the user chose for the session, and no others. Returns the number of the step whose calls
-    /// wait, if there is one.
-    async fn use_chosen_rules(&self) -> Result<Option<u32>, SessionsError> {
-        let (chosen, waiting) = match &self.session {
+    /// Puts the rules and the mode in force that the session keeps, with those of this command, and no others. Returns them, and
+    /// the number of the step whose calls wait, if there is one.
+    async fn use_chosen_rules(&self) -> Result<(KeptPermissions, Option<u32>), SessionsError> {
+        let (kept, waiting) = match &self.session {
             Some(id) => {
                 let session = maintenance_runtime(&self.store).session(id).await?;
                 self.check_folder(&session)?;
                 let state = session.state();
                 (chosen_rules::of(state), waiting_step(state))
             }
-            None => (Vec::new(), None),
+            None => (KeptPermissions::default(), None),
         };
-        let used = self.setup.permissions.use_chosen(chosen);
+        let permissions = &self.setup.permissions;
+        let mode = permissions.chosen_mode().or(self.typed.mode);
+        let kept = kept.with_typed(&TypedPermissions { mode, ..self.typed.clone() });
+        let used = permissions.use_chosen(kept.clone());
         used.map_err(|error| SessionsError::Settings(error.into()))?;
-        Ok(waiting)
+        Ok((kept, waiting))
     }
 
     /// Checks that the session's folder is the one in which its open calls were requested, or that the user named it.

@@ -186,7 +186,7 @@ fn setup(folder: &Folder) -> Setup {
         web: None,
         search: None,
         remote_agents: loopwright_capabilities::remote_agent::UseRemoteAgent::new([]),
-        tools: None,
+        tools: Vec::new(),
         checks: crate::answer_checks::AnswerChecks::default(),
         loaded: crate::loaded::LoadedParts::default(),
     }

@@ -22,7 +22,7 @@ use self::warnings::overruled;
 pub(crate) use self::warnings::{IgnoredKeys, tell_untrusted, tell_warnings};
 use crate::added_folders::{AddedFolderError, AddedFolders};
 use crate::capability_settings::{EXTERNAL, external_tools};
-use crate::chosen_rules::ChosenRule;
+use crate::chosen_rules::KeptPermissions;
 use crate::claude_settings::{SharedSettings, UNSET, are_used, read_rules, shared_settings};
 use crate::command_hooks::{self, AgentHooks, CommandHook, CommandHooks, skill_hooks};
 use crate::config::{Config, ConfigSources, Discovery, NotifySettings, Origin, PermissionSettings};
@@ -248,17 +248,18 @@ impl RunPermissions {
         self.renew(origin)
     }
 
-    /// Puts the rules in force that the user chose for a session, in place of those of the session before it.
+    /// Puts the rules and the mode in force that a session keeps, in place of those of the session before it. The mode only
+    /// restricts.
     ///
     /// # Errors
     ///
     /// Returns an error if the user's decisions about folders cannot be read.
-    pub(crate) fn use_chosen(&self, rules: Vec<ChosenRule>) -> Result<(), ChangeError> {
+    pub(crate) fn use_chosen(&self, kept: KeptPermissions) -> Result<(), ChangeError> {
         let Some(origin) = &self.origin else { return Ok(()) };
-        if lock(&origin.session).rules == rules {
+        if lock(&origin.session).kept == kept {
             return Ok(());
         }
-        lock(&origin.session).rules = rules;
+        lock(&origin.session).kept = kept;
         self.renew(origin)
     }
 
@@ -373,7 +374,7 @@ pub(crate) struct SettingsFiles<'a> {
 /// What the user chose for a session, and during a run.
 #[derive(Debug, Default)]
 struct Chosen {
-    rules: Vec<ChosenRule>,
+    kept: KeptPermissions,
     folders: Vec<String>,
 }
 
@@ -404,7 +405,11 @@ fn build(
     let chosen = Source::new(SourceKind::Flags, "this session", workdir.as_str());
     builder = session.folders.iter().fold(builder, |builder, it| builder.folder(it.as_str()));
     builder = builder.source(
-        session.rules.iter().fold(chosen, |source, it| source.with_rule(it.decision, &it.rule, 0)),
+        session
+            .kept
+            .rules
+            .iter()
+            .fold(chosen, |source, it| source.with_rule(it.decision, &it.rule, 0)),
     );
     if let Some(path) = folders::file(sources) {
         let kept = Source::new(SourceKind::Local, text(&path), text(&project.root));
@@ -425,7 +430,11 @@ fn build(
     for source in project_rules(config, project) {
         builder = builder.source(if is_trusted { source } else { source.untrusted() });
     }
-    builder.build()
+    let policy = builder.build();
+    let Some(kept) = session.kept.mode else { return policy };
+    let source = Source::new(SourceKind::Flags, "this session", workdir).with_mode(kept);
+    let stricter = policy.restricted_by(source).mode();
+    policy.with_mode(stricter).unwrap_or(policy)
 }
 
 /// Returns the rules that a project brings, as if it were trusted.

@@ -163,6 +163,10 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     let mut input = (is_text && is_watched()).then(|| Input::terminal(None, None, None));
     let turn = approval::say(&mut conversation, stage, signals.as_mut(), said, input.as_mut());
     let (Turned::Ended(exit_code) | Turned::Left(exit_code)) = turn.await;
+    if exit_code != ExitCode::Done {
+        // The session keeps none of them.
+        conversation.command.options.extend(conversation.setup.checks.options());
+    }
     conversation.setup.commands.end().await;
     conversation.setup.mcp.tell_failures();
     conversation.setup.permissions.tell_shadow();

@@ -10,7 +10,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
 use std::sync::Arc;
 
-use loopwright_agent::AgentDefinition;
+use loopwright_agent::{AgentDefinition, NameList};
 use loopwright_core::{
     Budget, Hook, HookPoints, LlmConfig,
     messages::{Cost, InferenceOptions},
@@ -28,7 +28,7 @@ use crate::args::session::SessionArgs;
 use crate::args::{AgentArgs, Cli};
 use crate::capability_settings;
 use crate::check::Check;
-use crate::chosen_rules;
+use crate::chosen_rules::{self, TypedPermissions};
 use crate::commands::Commands;
 use crate::config::{
     Config, ConfigError, ConfigSources, Dollars, Limits, Loaded, ModelRef, Origin, STEPS, Setting,
@@ -72,6 +72,8 @@ pub struct Startup {
     applied: Option<SelectedAgent>,
     /// What reviews the settings of a project, in warnings.
     review: &'static str,
+    /// Lists of tools, each of which limits those of the agent; `None` means the list that was typed.
+    tools: Option<Vec<NameList>>,
 }
 
 /// Hears nothing, where an agent is only looked at.
@@ -125,7 +127,7 @@ impl Startup {
         warn_once(&sources, known);
         let config = loaded.config;
         let stage = RunDisplay::new(config.output_format.value, agent.surroundings.quiet);
-        Self { sources, config, stage, applied: None, review: REVIEW }
+        Self { sources, config, stage, applied: None, review: REVIEW, tools: None }
     }
 
     /// Reads the configuration of a session's directory, without warnings, and takes the session's agent and model.
@@ -142,9 +144,13 @@ impl Startup {
         let workdir = session.header().workdir.as_deref().map(Path::new);
         let (sources, Loaded { config, .. }) = load(cli, agent, typed, workdir)?;
         let stage = RunDisplay::new(config.output_format.value, true);
-        let mut opening = Self { sources, config, stage, applied: None, review: REVIEW };
+        let mut opening =
+            Self { sources, config, stage, applied: None, review: REVIEW, tools: None };
         opening.define(None, Some(session.definition()))?;
         keep_model(&mut opening.config, session.state().llm());
+        // The options of a worker are for all of its sessions, so they loosen none.
+        let kept = chosen_rules::of(session.state()).tools;
+        opening.tools = Some(agent.tools.clone().into_iter().chain(kept).collect());
         Ok(opening)
     }
 
@@ -187,7 +193,7 @@ impl Startup {
             applied: self.applied.clone(),
             own: self.own(&project)?,
             session_budget: SessionBudget::of(&config.limits.session),
-            tools: agent.tools.clone(),
+            tools: self.tools.clone().unwrap_or_else(|| agent.tools.clone().into_iter().collect()),
             remote_agents: remote_agents::capability(config, &self.sources),
             web: capability_settings::web_fetch(&config.capabilities)
                 .map_err(AgentError::Capability)?,
@@ -199,7 +205,7 @@ impl Startup {
         let setup = Setup { loaded, ..setup };
         // Settings are checked before anything begins.
         setup.check_capabilities(&config.capabilities).map_err(AgentError::Capability)?;
-        if setup.own.is_some() && setup.tools.is_some() {
+        if setup.own.is_some() && !setup.tools.is_empty() {
             setup.build(NoopListener).map_err(AgentError::Tools)?;
         } else if setup.own.is_some() && !config.capabilities.is_empty() {
             setup.build(NoopListener).map_err(AgentError::Capability)?;
@@ -354,12 +360,16 @@ impl Startup {
     ) -> Result<Conversation, StartError> {
         let Started { new, store, name } = started;
         let found = self.found(&store, typed).await?;
+        let permissions = TypedPermissions::of(&self.config, agent);
+        let kept = found.as_ref().map(|it| chosen_rules::of(it.session.state()));
+        let kept = kept.unwrap_or_default().with_typed(&permissions);
         let mut setup = match (&found, new) {
             (Some(found), _) => {
                 self.go_to(cli, agent, typed, found.session.header())?;
                 self.define(None, Some(found.session.definition()))?;
                 self.tell_refused();
                 keep_model(&mut self.config, found.session.state().llm());
+                self.tools = Some(kept.tools.iter().cloned().collect());
                 let setup = self.setup(agent).await?;
                 setup.tell_permission_warnings(self.review);
                 setup.tell_git();
@@ -378,18 +388,12 @@ impl Startup {
             let own = found.session.header().workdir.as_deref().map(Path::new);
             let typed = Some(&*self.config.workdir).filter(|it| own.is_some_and(|own| own != *it));
             options.extend(typed.map(|it| format!("-C {}", quoted(&it.to_string_lossy()))));
-            let chosen = setup.permissions.use_chosen(chosen_rules::of(found.session.state()));
+            let chosen = setup.permissions.use_chosen(kept);
             chosen.map_err(|error| SessionsError::Settings(error.into()))?;
         }
         if let Some(ResumedSession { session: old, fork: from }) = found {
             if let Some(llm) = old.state().llm() {
-                let stream = setup.llm.options.stream;
-                setup.llm.options = llm.options.clone();
-                setup.llm.options.stream = stream;
-                if agent.effort.is_some() {
-                    setup.llm.options.reasoning_effort = agent.effort;
-                }
-                limit_options(&mut setup.llm.options, &self.grants());
+                self.keep_options(&mut setup, agent, llm);
             }
             // What is written in a file is for sessions that begin.
             let is_typed =
@@ -425,8 +429,20 @@ impl Startup {
             has_nothing_left: false,
             has_begun: CancellationToken::new(),
             names_folder: agent.surroundings.workdir.is_some(),
+            typed: permissions,
             command,
         })
+    }
+
+    /// Keeps the options that a session sends to its model, except those that are typed.
+    fn keep_options(&self, setup: &mut Setup, agent: &AgentArgs, llm: &LlmConfig) {
+        let stream = setup.llm.options.stream;
+        setup.llm.options = llm.options.clone();
+        setup.llm.options.stream = stream;
+        if agent.effort.is_some() {
+            setup.llm.options.reasoning_effort = agent.effort;
+        }
+        limit_options(&mut setup.llm.options, &self.grants());
     }
 
     /// Works in the directory of the session, unless another one is given.

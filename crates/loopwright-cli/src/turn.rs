@@ -10,6 +10,7 @@ use loopwright_sessions::{
     ActionCx, AgentSession, ContinueRun, ControlMessage, SendMessage, SessionAction, SessionError,
 };
 
+use crate::chosen_rules::KeptPermissions;
 use crate::conversation::title;
 use crate::session::SessionsError;
 use crate::session_budget::SessionBudget;
@@ -31,6 +32,8 @@ pub(crate) struct Turn<B> {
     pub(crate) budget: Budget,
     /// What the session may use up across all its turns.
     pub(crate) session_budget: SessionBudget,
+    /// The permissions that the session keeps from now on.
+    pub(crate) kept: KeptPermissions,
     /// The folder in which the agent works. `None` leaves the record as it is.
     pub(crate) folder: Option<SessionFolder>,
     /// Called before the agent begins.
@@ -79,7 +82,7 @@ impl<B> Turn<B> {
         if state.is_resumable() {
             state = state.renew_budget();
         }
-        state = self.session_budget.keep(state);
+        state = self.kept.keep(self.session_budget.keep(state));
         if let Some(folder) = &self.folder {
             state = folder.keep(state);
         }

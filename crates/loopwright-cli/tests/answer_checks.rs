@@ -103,6 +103,17 @@ fn the_verdict_of_the_command_is_in_the_result_and_in_the_exit_code() {
 }
 
 #[test]
+fn the_hint_of_a_run_that_waits_repeats_the_checks_of_its_answer() {
+    let replies = vec![crate::server::streamed_call("", "touch new.txt")];
+    let checks = ["--schema", SCHEMA, "-o", "../out.json", "--verify", "test -f new.txt"];
+    let options = [&checks[..], &["--permission-mode", "ask"]].concat();
+    let (done, _server) = run(&World::new(), replies, &options);
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let hint = format!(" --schema '{schema}' -o ../out.json --verify 'test -f new.txt'\n");
+    assert_eq!((done.status, done.stderr.contains(&hint)), (9, true), "{}", done.stderr);
+}
+
+#[test]
 fn the_command_runs_in_the_sandbox_and_sees_what_the_agent_wrote() {
     let world = World::new();
     let write = crate::server::streamed_tool(

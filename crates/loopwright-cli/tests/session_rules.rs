@@ -58,6 +58,38 @@ fn a_rule_that_was_chosen_for_a_session_holds_in_it_and_its_forks_and_in_no_othe
 }
 
 #[test]
+fn restrictions_of_a_command_last_until_another_command_loosens_them() {
+    let world = World::new().file("project/a.txt", "x");
+    let commands = ["touch b.txt", "rm a.txt", "touch c.txt", "rm a.txt"];
+    let calls = commands.map(|command| streamed_call("", command));
+    let server = Server::start(calls.into_iter().chain([streamed("Done.", "stop")]));
+    let go = |options: &[&str]| {
+        let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+        world.run(&[&model[..], &["--output-format", "json"], options].concat())
+    };
+    let there = || ["a.txt", "b.txt", "c.txt"].map(|it| world.path("project").join(it).exists());
+    let restricted = ["--permission-mode", "ask", "--deny", "Bash(rm *)", "--tools", "Bash"];
+    let paused = go(&[&restricted[..], &["Go."]].concat());
+    assert_eq!((paused.status, there()), (9, [true, false, false]), "{}", paused.stderr);
+    let id = session(&paused);
+    let approve = || assert_eq!(world.run(&["sessions", "decide", &id, "approve"]).status, 0);
+    approve();
+    let resumed = go(&["--resume", &id]);
+    assert_eq!((resumed.status, there()), (9, [true, true, false]), "{}", resumed.stderr);
+    approve();
+    let loosened = ["--permission-mode", "auto", "--allow", "Bash(rm *)", "--tools", "Bash,Read"];
+    let done = go(&[&loosened[..], &["--resume", &id]].concat());
+    assert_eq!((done.status, there()), (0, [false, true, true]), "{}", done.stderr);
+    let tools = |body: &Value| -> Vec<String> {
+        let tools = body["tools"].as_array().unwrap().iter();
+        tools.map(|it| it["function"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let offered: Vec<_> = server.heard().iter().map(|(_, body)| tools(body)).collect();
+    assert_eq!(offered[..3], [["bash"], ["bash"], ["bash"]]);
+    assert!(offered[3].contains(&"read_file".to_owned()), "{:?}", offered[3]);
+}
+
+#[test]
 fn an_imported_session_brings_no_rules() {
     let (world, id) = chosen();
     assert_eq!(run(&world, &["--resume", &id]).status, 0);

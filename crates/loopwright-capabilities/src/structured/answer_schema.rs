@@ -68,6 +68,11 @@ impl AnswerSchema {
         held_to(agent, &self.form, options)
     }
 
+    /// Returns the schema.
+    pub fn schema(&self) -> &Value {
+        &self.schema
+    }
+
     /// Returns `true` if the run stopped because no answer matched.
     pub fn is_unmet(state: &AgentState) -> bool {
         state.stop_signal().is_some_and(|it| {

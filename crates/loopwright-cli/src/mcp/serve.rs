@@ -128,7 +128,7 @@ fn tool_server(startup: &Startup, wanted: &[ServedTools]) -> Result<ToolServer, 
         web: None,
         search: None,
         remote_agents: loopwright_capabilities::remote_agent::UseRemoteAgent::new([]),
-        tools: None,
+        tools: Vec::new(),
         checks: crate::answer_checks::AnswerChecks::default(),
         loaded: crate::loaded::LoadedParts::default(),
     };

@@ -77,7 +77,7 @@ fn show(
         web: None,
         search: None,
         remote_agents: loopwright_capabilities::remote_agent::UseRemoteAgent::new([]),
-        tools: None,
+        tools: Vec::new(),
         checks: crate::answer_checks::AnswerChecks::default(),
         loaded: crate::loaded::LoadedParts::default(),
     };

@@ -17,7 +17,7 @@ use loopwright_worker::AgentResolver as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::approval::lasting_rules;
-use crate::chosen_rules::{ChosenRule, with_added};
+use crate::chosen_rules::{ChosenRule, TypedPermissions, with_added};
 use crate::config::{Config, ConfigSources, Flags};
 use crate::conversation::{ABOUT, Command, Conversation};
 use crate::definitions::Defined;
@@ -173,6 +173,7 @@ impl ServedAgents for OfferedAgents {
             has_nothing_left: false,
             has_begun: CancellationToken::new(),
             names_folder: false,
+            typed: TypedPermissions::default(),
             command: Command::default(),
         };
         Ok(conversation.session(&id, None))

@@ -71,7 +71,7 @@ impl Startup {
         let (sources, Loaded { config, .. }) = load(cli, agent, typed, None)?;
         let stage = super::RunDisplay::new(config.output_format.value, agent.surroundings.quiet);
         let review = REVIEW_IN_CHAT;
-        let mut opening = Self { sources, config, stage, applied: None, review };
+        let mut opening = Self { sources, config, stage, applied: None, review, tools: None };
         let started =
             Started { new: None, store: Arc::clone(&from.store), name: from.command.name };
         let mut conversation = Box::pin(opening.converse(cli, agent, typed, started)).await?;
