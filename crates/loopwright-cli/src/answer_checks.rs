@@ -94,7 +94,10 @@ impl AnswerChecks {
                 None => String::new(),
             };
         }
-        if report.exit_code != ExitCode::Done || *run.state.status() != ExecutionStatus::Completed {
+        // An answer is complete even if calls before it were denied.
+        let is_answered = report.exit_code == ExitCode::Done
+            || report.stop_reason == RunEnding::AnsweredAfterDenial.name();
+        if !is_answered || *run.state.status() != ExecutionStatus::Completed {
             return report;
         }
         if let Some(path) = &self.output

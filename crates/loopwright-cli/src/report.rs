@@ -178,7 +178,10 @@ impl Report {
             agent_id: state.id().map(ToString::to_string),
             execution_id: state.execution().map(|it| it.id().to_string()),
             session_id: None,
-            remark: with_excess(remark(state, ending), state),
+            remark: with_excess(
+                remark(state, ending).map(|it| lasting(it, session, ending)),
+                state,
+            ),
         }
     }
 
@@ -339,6 +342,16 @@ fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
         RunEnding::Paused => needed(state),
         RunEnding::Unfinished => "the run ended mid-step; this is a bug".to_owned(),
     })
+}
+
+/// Adds to the remark of a run that waits that no session keeps what it waits for.
+fn lasting(remark: String, session: Option<&SessionId>, ending: RunEnding) -> String {
+    if session.is_some() || ending != RunEnding::Paused {
+        return remark;
+    }
+    format!(
+        "{remark}; no later command can decide without a session: omit `--no-session`, or pass `--on-ask deny`"
+    )
 }
 
 /// Says what a run waits for.

@@ -114,6 +114,19 @@ fn the_hint_of_a_run_that_waits_repeats_the_checks_of_its_answer() {
 }
 
 #[test]
+fn a_complete_answer_is_written_and_verified_even_if_calls_before_it_were_denied() {
+    let world = World::new();
+    let replies = vec![crate::server::streamed_call("", "rm a.txt"), streamed("No.", "stop")];
+    let checks = ["-o", "../out.txt", "--verify", "cat a.txt", "--output-format", "json"];
+    let options = [&checks[..], &["--deny", "Bash(rm *)"]].concat();
+    let (done, _server) = run(&world, replies, &options);
+    let report = report(&done);
+    let found = (done.status, &report["stop_reason"], &report["verification"]["passed"]);
+    assert_eq!(found, (8, &json!("denied"), &json!(true)), "{}", done.stderr);
+    assert_eq!(fs::read_to_string(world.path("out.txt")).unwrap(), "No.\n");
+}
+
+#[test]
 fn the_command_runs_in_the_sandbox_and_sees_what_the_agent_wrote() {
     let world = World::new();
     let write = crate::server::streamed_tool(

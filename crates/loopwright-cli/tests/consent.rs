@@ -284,6 +284,15 @@ fn shift_tab_changes_the_mode_and_a_call_that_still_needs_approval_waits() {
 }
 
 #[test]
+fn a_run_without_a_session_says_that_no_later_command_can_decide() {
+    let world = World::new().file("project/a.txt", "x");
+    let server = Server::start(removing());
+    let done = run(&world, &server, &["--no-session", "--permission-mode", "ask", "Go."]);
+    let is_said = done.stderr.contains("omit `--no-session`, or pass `--on-ask deny`");
+    assert_eq!((done.status, is_said, world.has("project/a.txt")), (9, true, true), "{done:?}");
+}
+
+#[test]
 fn a_mode_that_is_reached_over_another_one_decides_about_the_call() {
     let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
     let server = Server::start(removing());

@@ -188,6 +188,22 @@ fn hooks_add_context_at_prompts_results_and_stops() {
 }
 
 #[test]
+fn the_end_of_a_sub_agent_is_reported_with_its_id_and_its_name() {
+    let agent = "---\nname: helper\ndescription: D.\n---\n\nGo.\n";
+    let world =
+        with("SubagentStop", "", "cat > seen.json").file("project/.claude/agents/helper.md", agent);
+    let spawn = json!({ "subagent": "helper", "prompt": "Help." });
+    let ends = ["Helped.", "Done."].map(|text| streamed(text, "stop"));
+    let replies = [streamed_tool("", "spawn_subagent", &spawn)].into_iter().chain(ends);
+    let (done, _) = run(&world, replies.collect(), &[]);
+    let seen = std::fs::read_to_string(world.path("project/seen.json"));
+    let seen: Value = serde_json::from_str(&seen.expect(&done.stderr)).unwrap();
+    let [id, parent] = ["agent_id", "parent_agent_id"].map(|it| seen[it].as_str());
+    assert_eq!(seen["agent_type"], "helper", "{seen}");
+    assert!(id.is_some() && parent.is_some() && id != parent, "{seen}");
+}
+
+#[test]
 fn a_hook_that_cannot_be_read_blocks_the_calls_that_it_could_match() {
     let blocks = |groups: &Value, told: &str| {
         let file = json!({ "hooks": { "PreToolUse": groups } }).to_string();

@@ -143,7 +143,9 @@ impl Runner {
         concerns: impl Fn(&super::CommandHook) -> bool,
     ) -> Said {
         let mut input = input;
-        if let (Some(fields), Some(parent)) = (input.as_object_mut(), state.parent()) {
+        if let (Some(fields), Some(parent)) = (input.as_object_mut(), state.parent())
+            && !fields.contains_key("agent_id")
+        {
             fields.insert("agent_id".to_owned(), json!(agent(state)));
             fields.insert("agent_type".to_owned(), json!(&*cx.agent().profile().name));
             fields.insert("parent_agent_id".to_owned(), json!(parent.to_string()));
@@ -327,6 +329,17 @@ fn agent(state: &AgentState) -> String {
     state.id().map(ToString::to_string).unwrap_or_default()
 }
 
+/// Adds the sub-agent that a call has run, which its output names, to the input of a hook.
+fn of_subagent(mut input: Value, output: Option<&Value>, state: &AgentState) -> Value {
+    let found = output.and_then(|it| Some((it.get("agent")?.as_str()?, it.get("subagent")?)));
+    if let (Some(fields), Some((id, name))) = (input.as_object_mut(), found) {
+        fields.insert("agent_id".to_owned(), json!(id));
+        fields.insert("agent_type".to_owned(), name.clone());
+        fields.insert("parent_agent_id".to_owned(), json!(agent(state)));
+    }
+    input
+}
+
 /// Returns a key of a call that is unique across sessions.
 fn key(call: &ToolCall, state: &AgentState) -> String {
     let id = call.id.as_deref().unwrap_or(&call.name);
@@ -473,6 +486,7 @@ impl Hook for Runner {
             self.0.record_changes(before).await;
         }
         if names[0] == "Task" {
+            let input = of_subagent(input, output.value.as_deref(), state);
             said.push(self.run(HookEvent::SubagentStop, &[""], input, (state, cx)).await);
         }
         for said in said {
