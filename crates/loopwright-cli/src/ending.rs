@@ -259,7 +259,7 @@ fn is_after_provider(state: &AgentState) -> bool {
 
 /// Returns `true` if the last calls before the answer were denied, all of them: by a rule, a hook, a person or a deadline.
 fn was_denied(state: &AgentState) -> bool {
-    let mut steps = state.execution().into_iter().flat_map(Execution::steps);
+    let mut steps = state.execution().into_iter().flat_map(Execution::steps_for_message);
     let last = steps.rfind(|step| step.has_tool_calls());
     last.is_some_and(|step| step.tool_executions().all(|(_, it)| it.was_blocked()))
 }

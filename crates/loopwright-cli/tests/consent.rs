@@ -293,6 +293,24 @@ fn a_run_without_a_session_says_that_no_later_command_can_decide() {
 }
 
 #[test]
+fn a_message_after_a_run_that_a_denial_stopped_has_no_denials_of_that_run() {
+    let world = World::new().file("project/a.txt", "x");
+    let server = Server::start(removing());
+    let json = ["--output-format", "json"];
+    let options = [&json[..], &["--permission-mode", "ask", "Go."]].concat();
+    let paused = result(&run(&world, &server, &options));
+    let id = paused["session_id"].as_str().unwrap();
+    assert_eq!(world.run(&["sessions", "decide", id, "stop"]).status, 0);
+    let stopped = run(&world, &server, &[&json[..], &["--resume", id]].concat());
+    let calls = result(&stopped)["denials"].as_array().map(Vec::len);
+    assert_eq!((stopped.status, calls), (8, Some(1)), "{}", stopped.stderr);
+    let done = run(&world, &server, &[&json[..], &["--resume", id, "Hello."]].concat());
+    let denials = result(&done).get("denials").cloned();
+    let is_empty = denials.is_none_or(|it| it == json!([]));
+    assert_eq!((done.status, is_empty), (0, true), "{}", done.stderr);
+}
+
+#[test]
 fn a_mode_that_is_reached_over_another_one_decides_about_the_call() {
     let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
     let server = Server::start(removing());

@@ -69,10 +69,10 @@ impl StopSignal {
 }
 
 impl AgentState {
-    /// Returns the calls of the current execution that were denied, in order. Those of sub-agents that have answered or
+    /// Returns the calls for the last message of the user that were denied, in order. Those of sub-agents that have answered or
     /// were stopped are among them.
     pub fn denied_calls(&self) -> Vec<DeniedCall> {
-        let steps = self.execution().into_iter().flat_map(Execution::steps);
+        let steps = self.execution().into_iter().flat_map(Execution::steps_for_message);
         let mut denied: Vec<DeniedCall> = steps.flat_map(Step::denied_calls).collect();
         let by_stop = self.stop_signal().and_then(|it| it.context.get(MEMBER));
         denied.extend(

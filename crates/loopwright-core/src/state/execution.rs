@@ -77,6 +77,9 @@ pub struct Execution {
     /// Whether the execution stopped or failed before an answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_unanswered: bool,
+    /// The number of steps before the message that resumed the execution; 0 if none did.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) steps_before_message: u32,
     /// Whether no record shows that hooks were called about the newest step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) awaits_hooks: bool,
@@ -90,6 +93,11 @@ pub(crate) struct Baseline {
     pub(crate) tokens: u64,
     pub(crate) cost: Cost,
     pub(crate) time: Duration,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Baseline {
@@ -117,6 +125,7 @@ impl Execution {
             values: Metadata::default(),
             renewed: Baseline::default(),
             is_unanswered: false,
+            steps_before_message: 0,
             awaits_hooks: false,
         }
     }
@@ -134,6 +143,12 @@ impl Execution {
     /// Returns the completed steps, oldest first.
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = &Step> + ExactSizeIterator {
         self.steps.iter().map(Arc::as_ref)
+    }
+
+    /// Returns the completed steps for the last message of the user, oldest first: all of them, unless a message resumed the
+    /// execution after it was stopped or failed.
+    pub fn steps_for_message(&self) -> impl DoubleEndedIterator<Item = &Step> + ExactSizeIterator {
+        self.steps().skip(self.steps_before_message as usize)
     }
 
     /// Returns the number of completed steps, including failed ones.

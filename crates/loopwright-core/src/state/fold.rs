@@ -283,6 +283,7 @@ impl AgentState {
         let is_users = execution.signals.iter().any(|it| it.reason == StopReason::UserRequested);
         let reason = if is_users { "interrupted by the user" } else { "the run ended early" };
         execution.renew_budget();
+        execution.steps_before_message = execution.step_count();
         let is_open =
             self.transcript().last().is_some_and(|turn| turn.message().role() == Role::User);
         if is_open {
