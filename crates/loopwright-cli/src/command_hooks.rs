@@ -165,6 +165,15 @@ impl Matcher {
 }
 
 impl CommandHook {
+    /// Returns the hook without its command: it requires approval for the calls that it matches, and blocks prompts.
+    pub(crate) fn without_command(self, reason: &str) -> Self {
+        let action = match self.event {
+            HookEvent::PreToolUse => Action::Ask(reason.to_owned()),
+            _ => Action::Block(reason.to_owned()),
+        };
+        Self { action, on_failure: OnFailure::Block, is_once: false, ..self }
+    }
+
     /// Returns the command that it runs, if it can run one.
     pub(crate) fn command(&self) -> Option<&str> {
         match &self.action {

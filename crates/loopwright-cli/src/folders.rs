@@ -19,12 +19,27 @@ pub(crate) struct Folder {
     /// The fingerprint of the project's settings when they were trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) trusted: Option<String>,
+    /// The hooks of the trusted settings that guard calls and prompts, as settings of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) guards: Vec<String>,
     /// Rules that the user answered "always" with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) allow: Vec<String>,
     /// Rules that the user answered "never" with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) deny: Vec<String>,
+}
+
+impl Folder {
+    /// Trusts settings with this fingerprint and these guards.
+    pub(crate) fn trust(&mut self, fingerprint: String, guards: Vec<String>) {
+        (self.trusted, self.guards) = (Some(fingerprint), guards);
+    }
+
+    /// Ends the trust.
+    pub(crate) fn revoke(&mut self) {
+        (self.trusted, self.guards) = (None, Vec::new());
+    }
 }
 
 /// Why decisions about folders cannot be read or kept.
@@ -120,7 +135,7 @@ mod tests {
         update(&sources, two, |it| it.allow.push("Bash(make *)".into())).unwrap();
         update(&sources, one, |it| it.allow.push("Bash(ls *)".into())).unwrap();
         let allow = vec!["Bash(ls *)".into()];
-        let kept = Folder { trusted: Some("a".into()), allow, deny: Vec::new() };
+        let kept = Folder { trusted: Some("a".into()), allow, ..Folder::default() };
         assert_eq!(folder(&sources, one).unwrap(), kept);
         assert_eq!(folder(&sources, two).unwrap().allow, ["Bash(make *)"]);
         update(&sources, one, |it| *it = Folder::default()).unwrap();

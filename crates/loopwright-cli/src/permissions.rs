@@ -467,6 +467,9 @@ pub(crate) fn allowed_by(config: &Config, project: &ProjectSettings) -> Vec<Stri
     lines
 }
 
+/// Why a hook of settings that have changed since they were trusted asks and blocks.
+const CHANGED_GUARD: &str = "a hook guards this, and the settings of the project have changed since they were trusted; review with `loopwright trust`";
+
 /// The user's own hooks, in the folder of the configuration.
 pub(crate) const HOOKS: &str = "hooks.json";
 
@@ -509,6 +512,11 @@ pub(crate) fn hooks(
             all.extend(hooks);
             warnings.extend(odd);
         }
+    }
+    let is_read = sources.discovery == Discovery::Files;
+    for (path, text) in project.earlier_guards().filter(|_| is_read) {
+        let (hooks, _) = command_hooks::read(&path, text);
+        all.extend(hooks.into_iter().map(|hook| hook.without_command(CHANGED_GUARD)));
     }
     for found in skill_hooks(sources, project) {
         all.extend(found.hooks);

@@ -8,6 +8,7 @@ use loopwright_capabilities::front_matter::is_foreign;
 use loopwright_capabilities::skills::SkillLibrary;
 use loopwright_permissions::SourceKind;
 use loopwright_templates::{DefinitionLoader, DefinitionPaths};
+use serde_json::{Map, Value, json};
 
 use crate::config::{Config, ConfigSources, Discovery, read_text};
 use crate::fingerprint::{
@@ -116,6 +117,24 @@ impl ProjectSettings {
         })
     }
 
+    /// Returns the hooks that guard calls and prompts, as settings of their own, one for each file that has some.
+    pub(crate) fn guards(&self) -> Vec<String> {
+        let of_file = |text: &str| {
+            let settings: Value = serde_json::from_str(text).ok()?;
+            let hooks = settings.get("hooks")?.as_object()?.clone();
+            let is_guard = |event: &str| GUARDS.contains(&event);
+            let kept: Map<_, _> = hooks.into_iter().filter(|(event, _)| is_guard(event)).collect();
+            (!kept.is_empty()).then(|| json!({ "hooks": kept }).to_string())
+        };
+        self.claude().filter_map(|(_, _, text)| of_file(text)).collect()
+    }
+
+    /// Returns the guards of the settings that were trusted before they changed, as if they stood in a file of the project.
+    pub(crate) fn earlier_guards(&self) -> impl Iterator<Item = (PathBuf, &str)> {
+        let guards = if self.has_changed() { &*self.folder.guards } else { &[] };
+        guards.iter().map(|text| (self.root.join(CLAUDE[0].0), text.as_str()))
+    }
+
     /// Returns the files of the project that commands in the settings name.
     pub(crate) fn named_files(&self) -> impl Iterator<Item = PathBuf> {
         named_files(&self.root, &self.files).into_iter()
@@ -188,12 +207,15 @@ pub(crate) fn keeping_trust<T, E>(
         let _kept = folders::update(sources, &before.root, |folder| {
             // The user may have revoked it meanwhile.
             if folder.trusted == before.folder.trusted {
-                folder.trusted = Some(fingerprint.to_owned());
+                folder.trust(fingerprint.to_owned(), after.guards());
             }
         });
     }
     Ok(changed)
 }
+
+/// The events whose hooks can keep calls and prompts from running.
+const GUARDS: [&str; 2] = ["PreToolUse", "UserPromptSubmit"];
 
 /// Why trust has ended.
 const CHANGED: &str =

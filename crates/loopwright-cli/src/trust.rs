@@ -9,7 +9,7 @@ use crate::command_hooks::{self, AgentHooks, SkillHooks};
 use crate::config::{Config, ConfigSources};
 use crate::console;
 use crate::exit::ExitCode;
-use crate::folders;
+use crate::folders::{self, Folder};
 use crate::mcp_servers::ConfiguredServers;
 use crate::permissions::allowed_by;
 use crate::policy::{PolicyError, load};
@@ -28,7 +28,7 @@ fn trusted(cli: &Cli, args: &TrustArgs) -> Result<ExitCode, PolicyError> {
     let root = project.root.clone();
     let shown = sanitize_terminal(&plain(&root));
     if args.revoke {
-        folders::update(&sources, &root, |it| it.trusted = None)?;
+        folders::update(&sources, &root, Folder::revoke)?;
         console::tell(&format!("{shown} is no longer trusted"));
         return Ok(ExitCode::Done);
     }
@@ -44,7 +44,7 @@ fn trusted(cli: &Cli, args: &TrustArgs) -> Result<ExitCode, PolicyError> {
         console::tell(&format!("nothing was changed; to trust {shown}, answer `y`"));
         return Ok(ExitCode::Done);
     }
-    folders::update(&sources, &root, |it| it.trusted = Some(fingerprint))?;
+    folders::update(&sources, &root, |it| it.trust(fingerprint, project.guards()))?;
     console::tell(&format!(
         "{shown} is trusted until one of these settings, or a file that they run, changes"
     ));

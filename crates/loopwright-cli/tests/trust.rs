@@ -60,6 +60,25 @@ fn a_change_to_a_script_that_settings_run_ends_trust() {
 }
 
 #[test]
+fn calls_that_a_trusted_hook_guarded_ask_until_the_changed_project_is_trusted_again() {
+    let settings = format!("project/{SETTINGS}");
+    let trust = |world: &World, option| assert_eq!(world.run(&["trust", option]).status, 0);
+    let world = World::new().file(&settings, &json!({ "hooks": guard("exit 2") }).to_string());
+    trust(&world, "--yes");
+    let world = world
+        .file("project/.claude/skills/s/SKILL.md", "---\nname: s\ndescription: s\n---\n!`ls`\n");
+    let (asked, _) = run(&world, removing(), &[]);
+    assert_eq!((asked.status, is_there(&world)), (9, true), "{}", asked.stderr);
+    // Settings that have lost the hook do not end its effect.
+    let world = world.file(&settings, "{}");
+    let (asked, _) = run(&world, removing(), &[]);
+    assert_eq!((asked.status, is_there(&world)), (9, true), "{}", asked.stderr);
+    trust(&world, "--revoke");
+    let (unguarded, _) = run(&world, removing(), &[]);
+    assert_eq!((unguarded.status, is_there(&world)), (0, false), "{}", unguarded.stderr);
+}
+
+#[test]
 fn trust_shows_what_it_allows_and_asks_at_a_terminal() {
     let is_trusted =
         |world: &World| world.run(&["policy", "show"]).stdout.contains("allow Bash(rm *)");

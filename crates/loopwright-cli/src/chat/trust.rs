@@ -60,7 +60,9 @@ impl ChatSession<'_> {
             console::tell(&format!("nothing was changed; to trust {shown}, answer `y`"));
             return None;
         }
-        if let Err(error) = folders::update(&sources, &root, |it| it.trusted = Some(fingerprint)) {
+        if let Err(error) =
+            folders::update(&sources, &root, |it| it.trust(fingerprint, project.guards()))
+        {
             console::fail(&error, ExitCode::Config);
             return None;
         }
