@@ -1,6 +1,7 @@
 //! The locations of agent and skill definitions: the project, and the user's folder.
 
 mod named_tools;
+mod skill_folders;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,9 +16,7 @@ use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_capabilities::history::UseExecutionHistory;
 use loopwright_capabilities::inventory;
 use loopwright_capabilities::permissions::UsePermissions;
-use loopwright_capabilities::skills::{
-    SkillAudience, SkillLibrary, SkillPolicy, SkillScope, UseSkills,
-};
+use loopwright_capabilities::skills::{SkillAudience, SkillLibrary, SkillPolicy, UseSkills};
 use loopwright_capabilities::subagents::{SubagentPolicy, UseSubagents};
 use loopwright_models::Providers;
 use loopwright_templates::{
@@ -29,6 +28,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::named_tools::{OF_RULES, completed};
 use self::named_tools::{absent_tools, limited, without};
+pub(crate) use self::skill_folders::{Places, skills};
 use crate::agent_memory::MemoryPlaces;
 use crate::args::Cli;
 use crate::capability_settings::{EXTERNAL, WEB, external_tools};
@@ -43,7 +43,7 @@ use crate::load_config::configured;
 use crate::mcp_servers::{ConfiguredServers, KnownServer, user_agents};
 use crate::model::{self, ChoiceError};
 use crate::permissions::RunPermissions;
-use crate::project::{COMMANDS, PROJECT_SKILLS, leads_out, plain, project_root};
+use crate::project::{leads_out, plain, project_root};
 use crate::project_settings::ProjectSettings;
 use crate::tools;
 use crate::worktrees::Worktrees;
@@ -60,9 +60,6 @@ const ELSEWHERE: [(&str, &str); 5] = [
 
 /// Unsupported keys that change nothing about what an agent does: only `agents validate` mentions them.
 const WITHOUT_EFFECT: [&str; 2] = ["color", "version"];
-
-/// Where they are in the user's home directory, besides those of the configuration.
-const USER_SKILLS: [&str; 2] = [".agents/skills", ".claude/skills"];
 
 /// The agents and skills that are defined.
 #[derive(Clone, Debug)]
@@ -551,34 +548,4 @@ fn compaction_for(settings: Value, context_window: u64) -> Value {
     }
     settings.entry("spill").or_insert(true.into());
     settings.into()
-}
-
-/// Which places count.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Places {
-    /// The project's and the user's.
-    All,
-    /// The user's.
-    User,
-}
-
-/// Finds skills and commands.
-pub(crate) fn skills(root: &Path, sources: &ConfigSources, places: Places) -> SkillLibrary {
-    let mut skills = SkillLibrary::default().with_boundary(root).with_hooks();
-    if places == Places::All {
-        for directory in PROJECT_SKILLS {
-            skills = skills.with_dir(SkillScope::Project, root.join(directory));
-        }
-        skills = skills.with_commands(SkillScope::Project, root.join(COMMANDS));
-    }
-    if let Some(own) = sources.own_directory() {
-        skills = skills.with_dir(SkillScope::User, own.join("skills"));
-    }
-    if let Some(home) = &sources.home {
-        for directory in USER_SKILLS {
-            skills = skills.with_dir(SkillScope::User, home.join(directory));
-        }
-        skills = skills.with_commands(SkillScope::User, home.join(COMMANDS));
-    }
-    skills
 }

@@ -25,7 +25,7 @@ use crate::console;
 use crate::exit::ExitCode;
 use crate::load_config::configured;
 use crate::run::with_runtime;
-use crate::session::SessionsError;
+use crate::session::{SessionsError, find};
 use crate::startup::{StartError, quoted};
 use crate::store::StoreLocation;
 
@@ -118,6 +118,10 @@ async fn perform(
         SessionsCommand::Fetch(args) => transfer::fetch(&*store, args, &sources.cwd).await,
         SessionsCommand::Fork(args) => change::fork(&store, &args.from).await,
         SessionsCommand::Rewind(args) => change::rewind(&store, args).await,
+        SessionsCommand::Decide(args) if args.what.is_empty() => {
+            approvals::tell_waiting(&store, find(&*store, &args.id.id).await?).await?;
+            Err(SessionsError::Usage("the decision is missing".to_owned()))
+        }
         SessionsCommand::Decide(args) => decide::decide(cli, &store, args).await,
         SessionsCommand::Stop(args) => change::each(&store, args, change::Task::Stop).await,
         SessionsCommand::Cancel(args) => change::each(&store, args, change::Task::Cancel).await,

@@ -14,7 +14,6 @@ use loopwright_sessions::{
 use serde_json::{Map, Value};
 
 use self::lasting::{LastingDecision, Waiting};
-use super::approvals::tell_waiting;
 use crate::approval::Scope;
 use crate::args::Cli;
 use crate::args::sessions::DecideArgs;
@@ -66,10 +65,6 @@ pub(super) async fn decide(
     args: &DecideArgs,
 ) -> Result<ExitCode, SessionsError> {
     let header = find(&**store, &args.id.id).await?;
-    if args.what.is_empty() {
-        tell_waiting(store, header).await?;
-        return Err(SessionsError::Usage("the decision is missing".to_owned()));
-    }
     let Typed { address: typed, word, decision } = Typed::read(&args.what)?;
     let session = maintenance_runtime(store).session(&header.id).await?;
     let pending = session.state().pending();
