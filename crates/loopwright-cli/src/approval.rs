@@ -22,6 +22,7 @@ use self::anew::decided_anew;
 use self::elsewhere::{FINISHED, SETTLED, SUPERSEDED, closed, finished};
 use self::show::{expected, explain, show};
 use crate::agent::Setup;
+use crate::chat::is_command;
 use crate::chosen_rules::{self, ChosenRule, deciding};
 use crate::commands::are_confined;
 use crate::config::{Config, ConfigSources};
@@ -467,6 +468,14 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             "/decline" if is_alone => deny(DECLINED),
             "/cancel" if is_alone && !is_result => Answer::Decide(UserDecision::Cancel),
             "no" if is_alone && !is_text_answer(asked) => deny(DECLINED),
+            "/mode" => Answer::Mode(rest.to_owned()),
+            _ if is_command(text) => Answer::Unclear(
+                "a question is waiting; answer it, or type `/decline` or `/cancel`, then enter the command; for a text \
+                 that begins with a slash, type a backslash before it",
+            ),
+            _ if text.strip_prefix('\\').is_some_and(is_command) => {
+                Answer::Decide(UserDecision::Reply(text[1..].to_owned()))
+            }
             _ if misses_form(text, asked) => Answer::Unclear(form::NOT_FILLED_IN),
             _ => Answer::Decide(UserDecision::Reply(chosen(text, asked).to_owned())),
         };

@@ -2,6 +2,7 @@
 
 pub(crate) mod compact;
 mod add_dir;
+mod choose;
 mod command;
 mod context;
 mod diff;
@@ -20,11 +21,13 @@ mod turns;
 mod use_skill;
 mod view;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use loopwright_core::{AgentState, LlmConfig, messages::Part};
 use tokio::runtime::Handle;
 
+pub(crate) use self::command::is_command;
 use self::command::{ChatCommand, Effort};
 use self::place::Place;
 use self::rewind::{Asked, Rewind, Rewound};
@@ -267,7 +270,9 @@ impl ChatSession<'_> {
                 ChatCommand::Compact => self.compact().await,
                 ChatCommand::Rewind(back) => self.go_back(back, &mut input).await.err(),
                 ChatCommand::Turns(draft) => self.turns(draft, &mut input).await,
-                ChatCommand::Resume(text) => self.resume(&text, &mut input).await,
+                ChatCommand::Resume(text) => {
+                    self.resume(&text, &mut input).await.break_value().flatten()
+                }
                 ChatCommand::Trust => self.trust(&mut input).await,
                 ChatCommand::Run(command) => {
                     self.run(&command).await;
@@ -288,19 +293,13 @@ impl ChatSession<'_> {
     /// initial prompt of the agent's definition, with the message of the command line, which it takes. Returns an exit status if that
     /// was the last turn.
     async fn begin(&mut self, typed: &mut Option<String>, input: &mut Input) -> Option<ExitCode> {
-        if self.args.choose_session
-            && let Some(ends) = self.resume("", input).await
-        {
-            return Some(ends);
-        }
-        if let Some(id) = self.conversation.session.as_ref().filter(|_| is_watched()) {
-            let session = maintenance_runtime(&self.conversation.store).session(id).await.ok()?;
-            if !session.state().pending().is_empty() {
-                return self.say(None, input).await;
-            }
-            if session.is_unfinished() && self.stage.details != Verbosity::Errors {
-                console::tell("the last run has no answer; send a message, or type /continue");
-            }
+        let resumed = if self.args.choose_session {
+            self.resume("", input).await
+        } else {
+            self.ask_again(input).await
+        };
+        if let ControlFlow::Break(ends) = resumed {
+            return ends;
         }
         let applied = self.conversation.setup.applied.as_ref()?;
         applied.first_message(None)?;
@@ -309,6 +308,24 @@ impl ChatSession<'_> {
         console::tell(&sanitize_terminal(&format!("› {first}")));
         let typed = typed.unwrap_or_default();
         self.say(Some(Said { text: first, typed, skill: None }), input).await
+    }
+
+    /// Opens the dialog about the calls that wait in the resumed session, and breaks with the exit status if that was the last turn.
+    /// If none waits, says whether the last run has an answer.
+    async fn ask_again(&mut self, input: &mut Input) -> ControlFlow<Option<ExitCode>> {
+        let Some(id) = self.conversation.session.as_ref().filter(|_| is_watched()) else {
+            return ControlFlow::Continue(());
+        };
+        let session = maintenance_runtime(&self.conversation.store).session(id).await;
+        // The first turn reports a session that cannot be read.
+        let Ok(session) = session else { return ControlFlow::Break(None) };
+        if !session.state().pending().is_empty() {
+            return ControlFlow::Break(self.say(None, input).await);
+        }
+        if session.is_unfinished() && self.stage.details != Verbosity::Errors {
+            console::tell("the last run has no answer; send a message, or type /continue");
+        }
+        ControlFlow::Continue(())
     }
 
     /// Handles commands that need no turn and no input.
@@ -417,8 +434,9 @@ impl ChatSession<'_> {
         }
     }
 
-    /// Switches to another session; returns an exit status if the user leaves instead.
-    async fn resume(&mut self, text: &str, input: &mut Input) -> Option<ExitCode> {
+    /// Switches to another session, and opens the dialog about the calls that wait in it. Breaks after a turn, and with an exit
+    /// status if the user leaves.
+    async fn resume(&mut self, text: &str, input: &mut Input) -> ControlFlow<Option<ExitCode>> {
         let store = Arc::clone(&self.conversation.store);
         let workdir = self.conversation.setup.workdir.path().to_owned();
         let signals = self.signals.as_mut();
@@ -433,20 +451,23 @@ impl ChatSession<'_> {
                     }
                     Err(refusal) => {
                         console::fail(&*refusal.error, refusal.exit_code);
-                        return None;
+                        return ControlFlow::Continue(());
                     }
                 }
                 console::tell(&format!("session {} · {}", short(&id), self.heading()));
                 if let Err(error) = switch::show_last(&*store, &id, SHOWN).await {
                     tell(Err(error));
                 }
+                return self.ask_again(input).await;
             }
             Ok(Choice::None(reason)) => console::tell(reason),
-            Ok(Choice::Left(InputEvent::Signal(reason))) => return Some(exit_code(reason)),
-            Ok(Choice::Left(_)) => return Some(self.failed),
+            Ok(Choice::Left(InputEvent::Signal(reason))) => {
+                return ControlFlow::Break(Some(exit_code(reason)));
+            }
+            Ok(Choice::Left(_)) => return ControlFlow::Break(Some(self.failed)),
             Err(error) => tell(Err(error)),
         }
-        None
+        ControlFlow::Continue(())
     }
 
     /// Finds what a session has used that was resumed and has not run in this chat.

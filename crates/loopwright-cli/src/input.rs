@@ -219,6 +219,20 @@ impl Input {
         self.line(signals, true).await
     }
 
+    /// Waits for a choice from a list, as for the answer to a question. Esc means none, like Ctrl-C.
+    pub(crate) async fn choice(&mut self, signals: Option<&mut Signals>) -> InputEvent {
+        self.set_choosing(true);
+        let heard = self.line(signals, true).await;
+        self.set_choosing(false);
+        heard
+    }
+
+    fn set_choosing(&self, is_choosing: bool) {
+        if let Self::Terminal(line) = self {
+            line.keys.set_choosing(is_choosing);
+        }
+    }
+
     /// Waits for the answer to a question until a future is ready. At a terminal, the question closes then, and a text
     /// that was begun is discarded. If it is about a call, Shift-Tab answers `/mode next`.
     pub(crate) async fn answer_until(
@@ -440,6 +454,10 @@ impl LineEditor {
                     let text = self.editor.current_buffer_contents().to_owned();
                     self.editor.run_edit_commands(&[EditCommand::Clear]);
                     return Some(sent(&self.opened(&text)));
+                }
+                Event::Key(KeyEvent { code: KeyCode::Esc, .. }) if self.keys.is_choosing() => {
+                    self.editor.run_edit_commands(&[EditCommand::Clear]);
+                    return Some(InputEvent::Nothing);
                 }
                 _ if is_answer => {}
                 // Only the editor knows what it means.

@@ -376,6 +376,27 @@ fn chat_asks_at_its_start_about_a_call_that_waits() {
 }
 
 #[test]
+fn resume_in_a_chat_asks_about_a_call_that_waits_before_it_reads_a_message() {
+    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let server = Server::start(removing());
+    let paused = run(&world, &server, &["--permission-mode", "ask", "Go."]);
+    assert_eq!(paused.status, 9, "{}", paused.stderr);
+    let server = Server::start([streamed("Removed.", "stop")]);
+    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
+    let line = [&model[..], &["--permission-mode", "ask"]].concat();
+    let terminal = Terminal::new(100)
+        .typing("/help for help", "/resume")
+        .typing("number of the session", "1")
+        .typing("1 yes", "1")
+        .typing("Removed.", "/quit");
+    let seen = terminal.run(&world, &line);
+    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
+    let request = server.request();
+    let users = request["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "user");
+    assert_eq!(users.map(|it| it["content"].clone()).collect::<Vec<_>>(), ["Go."]);
+}
+
+#[test]
 fn a_decision_from_the_command_line_holds_from_now_on_after_its_rule_was_confirmed() {
     let cases = [("approve", "allow", 0, false), ("deny", "deny", 8, true)];
     for (word, kept, status, is_there) in cases {

@@ -13,6 +13,7 @@ use crate::world::World;
 const CTRL_A: &str = "\u{1}";
 const CTRL_C: &str = "\u{3}";
 const CTRL_D: &str = "\u{4}";
+const ESC: &str = "\u{1b}";
 const CTRL_R: &str = "\u{12}";
 const SHIFT_TAB: &str = "\u{1b}[Z";
 const CTRL_V: &str = "\u{16}";
@@ -66,6 +67,23 @@ fn keys_behind_shift_tab_take_effect_at_the_next_prompt() {
     // The first Shift-Tab led to mode `plan`, which is told with the message, and the second one out of it.
     let planned = texts[0].split_once("\n\n[Mode plan: ").unwrap();
     assert_eq!((planned.0, texts[1]), ("xab", "xab"), "{}", seen.text());
+}
+
+#[test]
+fn escape_leaves_a_list_and_text_that_is_no_number_is_kept_for_the_prompt() {
+    let server = Server::start(["One.", "Two."].map(|it| streamed(it, "stop")));
+    let terminal = Terminal::new(100)
+        .typing("/help for help", "first")
+        .typing("One.", "/resume")
+        .editing("number of the session", &format!("abc{ESC}"))
+        .typing("still in the same session", "/turns")
+        .typing("number of the message", "2")
+        .typing("type a number up to 1", "second")
+        .editing("your text is kept", ESC)
+        .editing("nothing was rewound", "\r")
+        .typing("Two.", "/quit");
+    done(terminal.run(&chatting(&server), &[]));
+    assert_eq!(said(&server.heard()[1].1), ["first", "second"]);
 }
 
 #[test]

@@ -55,6 +55,14 @@ fn a_question_is_answered_by_text_or_number_at_the_terminal_and_can_be_declined(
 }
 
 #[test]
+fn a_command_is_no_answer_to_a_question_and_a_backslash_makes_a_text_of_it() {
+    let text = json!({ "question": "Add tests?" });
+    let (hint, refused) = ("type the answer", "a question is waiting");
+    assert_eq!(answered(&text, &[(hint, "/quit"), (refused, "\\/cost")]), (0, "/cost".into()));
+    assert_eq!(answered(&text, &[(hint, "/mode plan"), (hint, "/tmp")]), (0, "/tmp".into()));
+}
+
+#[test]
 fn a_question_is_shown_without_its_arguments() {
     let server = Server::start(asking(&colors()));
     let world = World::new().env("TERM", "xterm-256color");

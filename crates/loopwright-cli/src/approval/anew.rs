@@ -1,6 +1,6 @@
 //! A change of the permission mode while a call waits.
 
-use loopwright_core::{AgentState, ApprovalDecision, BoxError, PendingApproval};
+use loopwright_core::{AgentState, ApprovalDecision, BoxError, PendingApproval, RequestKind};
 use loopwright_permissions::{Decision, Mode};
 
 use super::{is_confined_in, with_call};
@@ -47,7 +47,8 @@ pub(super) fn decided_anew(
         return None;
     }
     let is_of_run = asked.path.is_empty() && setup.applied.is_none();
-    if !is_of_run || asked.question.is_recovery() {
+    let is_approval = matches!(asked.kind, RequestKind::Approval);
+    if !is_approval || !is_of_run || asked.question.is_recovery() {
         return None;
     }
     let now = setup.permissions.policy();

@@ -207,6 +207,12 @@ fn is_taken(name: &str) -> bool {
     names().any(|it| it == name) || matches!(name, "bashes" | "exit" | "new" | "usage")
 }
 
+/// Returns `true` if a line begins with the name of a built-in command.
+pub(crate) fn is_command(line: &str) -> bool {
+    let word = line.split_whitespace().next().unwrap_or_default();
+    word.strip_prefix('/').is_some_and(is_taken)
+}
+
 /// Returns the names of the commands, without their slashes.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let names = COMMANDS.iter().filter_map(|(typed, _)| typed.split(' ').next()?.strip_prefix('/'));
@@ -298,6 +304,12 @@ mod tests {
         };
         assert!(is_command("/dance"));
         assert!(!is_command("/Users"));
+    }
+
+    #[test]
+    fn a_path_is_no_command_and_a_command_with_words_is_one() {
+        let lines = ["/mode auto", " /quit", "/exit", "/tmp", "/mode/x", "mode", ""];
+        assert_eq!(lines.map(is_command), [true, true, true, false, false, false, false]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use loopwright_sessions::{
     SessionHeader, SessionId, SessionQuery, SessionRelation, SessionStatus, SessionStore,
 };
 
+use super::choose::{Chosen, chosen};
 use crate::console;
 use crate::input::{Input, InputEvent};
 use crate::render::single_line;
@@ -62,17 +63,13 @@ pub(super) async fn choose(
             console::tell(&format!("… and {more} more; type + to list them"));
         }
         console::tell("number of the session, or Enter to stay here:");
-        let answer = match input.answer(signals.as_deref_mut()).await {
-            InputEvent::TextOrSecret(answer) => answer,
-            InputEvent::Nothing => String::new(),
-            other => return Ok(Choice::Left(other)),
-        };
-        if answer.trim() == "+" && more > 0 {
-            continue;
-        }
-        let number = answer.trim().parse::<usize>().ok().and_then(|it| it.checked_sub(1));
-        let chosen = number.and_then(|it| found[..listed].get(it)).map(|it| it.id.clone());
-        return Ok(chosen.map_or(Choice::None("still in the same session"), Choice::Session));
+        let extra = (more > 0).then_some("+");
+        return Ok(match chosen(input, signals.as_deref_mut(), listed, extra).await {
+            Chosen::Entry(at) => Choice::Session(found[at].id.clone()),
+            Chosen::Extra => continue,
+            Chosen::Stay => Choice::None("still in the same session"),
+            Chosen::Left(other) => Choice::Left(other),
+        });
     }
 }
 

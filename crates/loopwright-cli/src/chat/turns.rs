@@ -2,6 +2,7 @@
 
 use loopwright_sessions::{RewindPoint, SessionId, SessionStore};
 
+use super::choose::{Chosen, chosen};
 use super::rewind::Rewind;
 use super::{ChatSession, nothing_said, tell};
 use crate::console;
@@ -51,16 +52,14 @@ impl ChatSession<'_> {
             console::tell(&format!("{number:>3}  {}", single_line(&message.text, WORDS)));
         }
         console::tell("number of the message to take back, or Enter to stay here:");
-        let answer = match input.answer(self.signals.as_mut()).await {
-            InputEvent::TextOrSecret(answer) => answer,
-            InputEvent::Nothing => String::new(),
-            InputEvent::Signal(reason) => return Some(exit_code(reason)),
-            _ => return Some(self.failed),
-        };
-        let number = answer.trim().parse::<usize>().ok().and_then(|it| it.checked_sub(1));
-        let Some(chosen) = number.and_then(|it| found.get(it)) else {
-            console::tell("nothing was rewound");
-            return None;
+        let chosen = match chosen(input, self.signals.as_mut(), found.len(), None).await {
+            Chosen::Entry(at) => &found[at],
+            Chosen::Stay | Chosen::Extra => {
+                console::tell("nothing was rewound");
+                return None;
+            }
+            Chosen::Left(InputEvent::Signal(reason)) => return Some(exit_code(reason)),
+            Chosen::Left(_) => return Some(self.failed),
         };
         let back = Rewind { to: RewindPoint::TurnOf(chosen.change), files: false };
         match self.go_back(back, input).await {

@@ -163,6 +163,10 @@ impl ChatKeys {
                 )]);
             }
             Event::Key(KeyEvent { code: KeyCode::Esc, modifiers: KeyModifiers::NONE, .. }) => {
+                if self.line.is_choosing() {
+                    self.line.leaves(true);
+                    return ChatKey::Interrupt.to_event();
+                }
                 if before.is_some_and(|it| it.elapsed() < TWICE) {
                     let start = EditCommand::MoveToStart { select: false };
                     let turns = EditCommand::InsertString(TURNS.to_owned());
@@ -267,6 +271,20 @@ mod tests {
         line.set_deciding(false);
         line.open(false);
         assert_ne!(press(&mut keys, tab), answer);
+    }
+
+    #[test]
+    fn escape_ends_a_choice_without_one_and_stays_a_key_of_other_lines() {
+        let (mut keys, line) = keys();
+        let escape = key(KeyCode::Esc, KeyModifiers::NONE);
+        line.set_choosing(true);
+        line.open(false);
+        assert_eq!(press(&mut keys, escape.clone()), ChatKey::Interrupt.to_event());
+        assert_eq!(line.end_line(""), Some(LineEnd::Empty));
+        line.set_choosing(false);
+        line.open(false);
+        assert_ne!(press(&mut keys, escape), ChatKey::Interrupt.to_event());
+        assert_eq!(line.end_line(""), None);
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub(super) struct LineKeys {
     keys: Arc<Mutex<Keys>>,
     /// Whether the line decides about a call.
     is_deciding: Arc<AtomicBool>,
+    /// Whether the line chooses from a list, which Esc leaves.
+    is_choosing: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
@@ -77,6 +79,16 @@ impl LineKeys {
     /// Returns `true` if the line decides about a call.
     pub(super) fn is_deciding(&self) -> bool {
         self.is_deciding.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether the next lines choose from a list.
+    pub(super) fn set_choosing(&self, is_choosing: bool) {
+        self.is_choosing.store(is_choosing, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if the line chooses from a list.
+    pub(super) fn is_choosing(&self) -> bool {
+        self.is_choosing.load(Ordering::Relaxed)
     }
 
     /// Ends the reading with a key for the program. Keys behind it are kept.
