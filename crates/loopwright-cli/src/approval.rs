@@ -22,7 +22,7 @@ use self::anew::decided_anew;
 use self::elsewhere::{FINISHED, SETTLED, SUPERSEDED, closed, finished};
 use self::show::{expected, explain, show};
 use crate::agent::Setup;
-use crate::chat::is_command;
+use crate::chat_commands::is_command;
 use crate::chosen_rules::{self, ChosenRule, deciding};
 use crate::commands::are_confined;
 use crate::config::{Config, ConfigSources};

@@ -27,7 +27,6 @@ use std::sync::Arc;
 use loopwright_core::{AgentState, LlmConfig, messages::Part};
 use tokio::runtime::Handle;
 
-pub(crate) use self::command::is_command;
 use self::command::{ChatCommand, Effort};
 use self::place::Place;
 use self::rewind::{Asked, Rewind, Rewound};

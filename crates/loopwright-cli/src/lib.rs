@@ -22,6 +22,7 @@ pub mod selected_agent;
 mod approval;
 pub mod args;
 pub mod chat;
+mod chat_commands;
 mod capability_settings;
 mod check;
 mod chosen_rules;

@@ -3,14 +3,18 @@
 use std::sync::{Arc, OnceLock};
 
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
+#[cfg(all(feature = "workspaces", target_os = "linux"))]
+use loopwright_core::Clock;
 use loopwright_core::{AgentLoop, BoxError};
+#[cfg(all(feature = "workspaces", target_os = "linux"))]
+use loopwright_sessions::SessionStore;
 use loopwright_sessions::{
     ActionCx, AgentSession, SessionError, SessionHeader, SessionId, has_snapshots,
 };
 
+use crate::agents::AgentResolver;
 #[cfg(all(feature = "workspaces", target_os = "linux"))]
-use crate::folders::{FolderCx, OpenFolder, SavedJournal};
-use crate::worker::Worker;
+use crate::folders::{FolderCx, OpenFolder, SavedJournal, SessionFolders};
 
 /// The agent of a job, which is found only once the job has the lease on its session: it can depend on the working
 /// directory.
@@ -40,20 +44,38 @@ pub(crate) struct SnapshotsElsewhere(SessionId);
 
 /// Where a job is done. A place is used once.
 pub(crate) struct JobPlace<'a> {
-    worker: &'a Worker,
+    agents: &'a dyn AgentResolver,
     agent: JobAgent,
+    #[cfg(all(feature = "workspaces", target_os = "linux"))]
+    folders: Option<WorkerFolders<'a>>,
     #[cfg(all(feature = "workspaces", target_os = "linux"))]
     folder: OnceLock<Arc<OpenFolder>>,
 }
 
+/// The working directories of a worker, and what they are opened with.
+#[cfg(all(feature = "workspaces", target_os = "linux"))]
+#[derive(Clone, Copy)]
+pub(crate) struct WorkerFolders<'a> {
+    pub(crate) folders: &'a SessionFolders,
+    pub(crate) store: &'a Arc<dyn SessionStore>,
+    pub(crate) clock: &'a Arc<dyn Clock>,
+}
+
 impl<'a> JobPlace<'a> {
-    pub(crate) fn new(worker: &'a Worker) -> Self {
+    pub(crate) fn new(agents: &'a dyn AgentResolver) -> Self {
         Self {
-            worker,
+            agents,
             agent: JobAgent::default(),
+            #[cfg(all(feature = "workspaces", target_os = "linux"))]
+            folders: None,
             #[cfg(all(feature = "workspaces", target_os = "linux"))]
             folder: OnceLock::new(),
         }
+    }
+
+    #[cfg(all(feature = "workspaces", target_os = "linux"))]
+    pub(crate) fn with_folders(self, folders: WorkerFolders<'a>) -> Self {
+        Self { folders: Some(folders), ..self }
     }
 
     pub(crate) fn agent(&self) -> &JobAgent {
@@ -67,8 +89,7 @@ impl<'a> JobPlace<'a> {
         cx: &ActionCx<'_>,
     ) -> Result<(), SessionError> {
         #[cfg(all(feature = "workspaces", target_os = "linux"))]
-        if let Some(folders) = &self.worker.folders {
-            let (store, clock) = (&self.worker.store, &self.worker.env.clock);
+        if let Some(WorkerFolders { folders, store, clock }) = self.folders {
             let opened = folders.open(session, FolderCx { store, clock, lease: cx.lease() }).await;
             let opened = opened.map_err(|error| SessionError::Action(error.into()))?;
             if let Some(folder) = opened {
@@ -82,7 +103,7 @@ impl<'a> JobPlace<'a> {
 
     async fn find_agent(&self, session: &AgentSession) -> Result<(), SessionError> {
         let refused = |error| SessionError::Action(AgentRefused(error).into());
-        let loops = self.worker.agents.of_session(session).await.map_err(refused)?;
+        let loops = self.agents.of_session(session).await.map_err(refused)?;
         let _first = self.agent.0.set(loops);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::command::COMMANDS;
+use crate::chat_commands::COMMANDS;
 use crate::render::{WIDTH, wrap};
 
 const LAST: &str = "Alt-Enter, Ctrl-J, or a backslash before Enter starts a new line. While the agent works, \

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
 
-use super::command::{COMMANDS, names};
+use crate::chat_commands::{COMMANDS, names};
 use crate::config::{Config, ConfigSources};
 use crate::definitions::Defined;
 use crate::model;
