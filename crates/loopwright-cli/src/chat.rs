@@ -274,7 +274,7 @@ impl ChatSession<'_> {
                 }
                 ChatCommand::Trust => self.trust(&mut input).await,
                 ChatCommand::Run(command) => {
-                    self.run(&command).await;
+                    self.run(&command, &mut input).await;
                     None
                 }
                 other => {
@@ -409,8 +409,9 @@ impl ChatSession<'_> {
     }
 
     /// Runs a command of the user, and reports it to the agent with the next message.
-    async fn run(&mut self, command: &str) {
-        let printed = shell::run(&self.conversation, command, self.signals.as_mut()).await;
+    async fn run(&mut self, command: &str, input: &mut Input) {
+        let signals = self.signals.as_mut();
+        let printed = shell::run(&self.conversation, command, signals, input).await;
         self.printed.extend(printed);
     }
 

@@ -10,7 +10,7 @@ use loopwright_sessions::{ControlMessage, SessionId, SessionStore, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::console;
-use crate::render::{UiEvent, UiSender};
+use crate::render::{ModeChange, UiEvent, UiSender};
 
 /// How long to wait before looking again whether the session exists.
 const LOOKS: Duration = Duration::from_millis(20);
@@ -26,6 +26,8 @@ pub(crate) enum LiveLine {
     },
     /// A command whose result is shown at once.
     Shown(String),
+    /// The command has changed the permission mode.
+    ModeChanged(ModeChange),
     /// A command that runs when the turn has ended.
     Queued,
 }
@@ -69,6 +71,7 @@ impl Steered {
         match lines.read(&line, id).await {
             LiveLine::Queued => return feed.tell(UiEvent::Queued(line)),
             LiveLine::Shown(told) => feed.tell(UiEvent::Told(told)),
+            LiveLine::ModeChanged(change) => tell_mode(feed, change),
             LiveLine::Message { message, notes } => {
                 let text = message.text();
                 if !send(store, id, message).await {
@@ -90,6 +93,14 @@ impl Steered {
             |lines: Mutex<Vec<String>>| lines.into_inner().unwrap_or_else(PoisonError::into_inner);
         (inner(self.sent), inner(self.unsent))
     }
+}
+
+/// Shows a change of the permission mode while the agent works.
+pub(crate) fn tell_mode(feed: &UiSender, change: ModeChange) {
+    if change.before != change.now {
+        feed.tell(UiEvent::ModeChanged(change));
+    }
+    feed.tell(UiEvent::Told(format!("mode {}", change.now)));
 }
 
 /// Leaves a message to the run of a session, which hears it before its next step. Waits for a session that does not exist

@@ -87,6 +87,42 @@ fn escape_leaves_a_list_and_text_that_is_no_number_is_kept_for_the_prompt() {
 }
 
 #[test]
+fn a_mode_chosen_while_the_agent_works_applies_to_its_next_call_and_is_shown() {
+    let replies = [
+        streamed_call("", "until [ -e go ]; do sleep 0.1; done"),
+        streamed_call("", "rm a.txt"),
+        streamed("Done.", "stop"),
+    ];
+    let server = Server::start(replies);
+    let world = chatting(&server).file("project/a.txt", "x");
+    let go = |world: &World| fs::write(world.path("project/go"), "").unwrap();
+    let terminal = Terminal::new(120)
+        .typing("/help for help", "Go")
+        .pressing("bash until", SHIFT_TAB)
+        .pressing("· mode plan", "/mode deny\r")
+        .pressing("· mode deny", "")
+        .first(go)
+        .typing("tokens in", "/quit");
+    let seen = done(terminal.run(&world, &[]));
+    assert!(world.path("project/a.txt").exists(), "{}", seen.text());
+    for line in ["mode plan", "mode deny"] {
+        let count = seen.lines.iter().filter(|it| it.trim() == line).count();
+        assert_eq!(count, 1, "{line}: {}", seen.text());
+    }
+}
+
+#[test]
+fn escape_ends_a_command_of_the_user_and_lines_behind_it_are_the_next_turns() {
+    let server = Server::start([streamed("One.", "stop")]);
+    let terminal = Terminal::new(80)
+        .typing("/help for help", "!sleep 1000")
+        .pressing("\u{1b}[?2004h", &format!("first\r{ESC}"))
+        .typing("One.", "/quit");
+    done(terminal.run(&chatting(&server), &[]));
+    assert_eq!(said(&server.request()), ["first"]);
+}
+
+#[test]
 fn a_prompt_that_is_left_takes_its_status_line_along() {
     let server = Server::start([]);
     let terminal = Terminal::new(80)

@@ -95,6 +95,9 @@ impl ChatCommand {
         if let Some(command) = text.strip_prefix('!').map(str::trim).filter(|it| !it.is_empty()) {
             return Self::Run(command.to_owned());
         }
+        if text == "!" {
+            return Self::Unknown(text.to_owned());
+        }
         let (first, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let name = first.strip_prefix('/').filter(|it| is_name(it));
         let Some(name) = name else { return Self::Say(text.to_owned()) };
@@ -196,7 +199,7 @@ mod tests {
     #[test]
     fn a_line_is_a_message_unless_it_is_a_command() {
         check(" ", ChatCommand::Nothing);
-        for said in ["hi\nthere", "/etc/passwd is what?", "/ is a slash", "!", "//x", "/a.b"] {
+        for said in ["hi\nthere", "/etc/passwd is what?", "/ is a slash", "//x", "/a.b"] {
             check(said, ChatCommand::Say(said.to_owned()));
         }
         check(" /quit", ChatCommand::Quit);
@@ -217,9 +220,15 @@ mod tests {
         check("/rewind 3", rewind(RewindPoint::Step(3), false));
         check("/rewind files", rewind(RewindPoint::LastTurn, true));
         check("/rewind 3 files", rewind(RewindPoint::Step(3), true));
-        for wrong in
-            ["/rewind x", "/rewind files 3", "/rewind 3 x", "/quit now", "/effort a b", "/tasks x"]
-        {
+        for wrong in [
+            "!",
+            "/rewind x",
+            "/rewind files 3",
+            "/rewind 3 x",
+            "/quit now",
+            "/effort a b",
+            "/tasks x",
+        ] {
             check(wrong, ChatCommand::Unknown(wrong.to_owned()));
         }
     }

@@ -2,11 +2,15 @@
 
 use std::pin::pin;
 
+use futures::future::{Either, select};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::console;
 use crate::conversation::Conversation;
-use crate::render::sanitize_terminal;
+use crate::input::{Input, Typed};
+use crate::mode_change::set_named_mode;
+use crate::render::{UiSender, sanitize_terminal};
 use crate::signals::{Signals, until_signal};
 use crate::typed_text::ran;
 use crate::user_command;
@@ -15,16 +19,39 @@ use crate::user_command;
 const SEEN: usize = 20_000;
 
 /// Runs a command like those of the agent, shows its output, and returns the text for the
-/// agent. Returns `None` if it did not run.
+/// agent. Returns `None` if it did not run. Esc and Ctrl-C end it, and lines that are typed meanwhile are the next turns.
 pub(super) async fn run(
     conversation: &Conversation,
     command: &str,
     signals: Option<&mut Signals>,
+    input: &mut Input,
 ) -> Option<String> {
     let session = conversation.session.as_ref().map(|id| (&conversation.store, id));
     let cancel = CancellationToken::new();
-    let work = pin!(user_command::run(&conversation.setup, session, command, &cancel));
-    let done = until_signal(signals, &cancel, work).await;
+    // What is being typed is seen at the next prompt.
+    let (live, mut typed) = input.live(UiSender::new().0).unzip();
+    let mut lines = Vec::new();
+    let work = async {
+        let mut work = pin!(user_command::run(&conversation.setup, session, command, &cancel));
+        let Some(typed) = &mut typed else { return work.await };
+        loop {
+            let next = match select(work.as_mut(), pin!(typed.recv())).await {
+                Either::Left((done, _)) => return done,
+                Either::Right((next, _)) => next,
+            };
+            match next {
+                Some(Typed::Stop) => cancel.cancel(),
+                Some(Typed::Line(line)) => lines.push(line),
+                Some(Typed::NextMode) => next_mode(conversation),
+                None => return work.await,
+            }
+        }
+    };
+    let done = until_signal(signals, &cancel, pin!(work)).await;
+    if let Some(live) = live {
+        lines.extend(typed.as_mut().into_iter().flat_map(unsent));
+        input.end_live(live, lines);
+    }
     let text = match done {
         Ok(output) => output.text,
         Err(error) => {
@@ -35,4 +62,16 @@ pub(super) async fn run(
     console::tell(&sanitize_terminal(&text));
     let seen: String = text.chars().take(SEEN).collect();
     Some(ran(command, seen.trim_end()))
+}
+
+/// Returns the lines that were typed and not yet taken.
+fn unsent(typed: &mut UnboundedReceiver<Typed>) -> Vec<String> {
+    std::iter::from_fn(|| typed.try_recv().ok()).filter_map(Typed::into_line).collect()
+}
+
+fn next_mode(conversation: &Conversation) {
+    match set_named_mode(&conversation.setup.permissions, "next") {
+        Ok(change) => console::tell(&format!("mode {}", change.now)),
+        Err(error) => console::warn(&error),
+    }
 }

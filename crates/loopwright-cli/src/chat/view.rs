@@ -20,6 +20,7 @@ use crate::loops::maintenance_runtime;
 use crate::mcp;
 use crate::mcp_mentions;
 use crate::mentions;
+use crate::mode_change::set_named_mode;
 use crate::render::{sanitize_terminal, single_line};
 use crate::session::SessionsError;
 use crate::startup::NoopListener;
@@ -175,6 +176,12 @@ impl LiveLines for View {
         match &command {
             ChatCommand::Say(text) => return self.message(text).await,
             ChatCommand::Use(named) => return self.named(named),
+            ChatCommand::Mode(Some(name)) => {
+                return match set_named_mode(&self.setup.permissions, name) {
+                    Ok(change) => LiveLine::ModeChanged(change),
+                    Err(error) => LiveLine::Shown(sanitize_terminal(&format!("error: {error}"))),
+                };
+            }
             _ => {}
         }
         match self.show(&command, Some(session)).await {
@@ -199,6 +206,9 @@ pub(super) fn effort(setup: &Setup) -> String {
 
 /// Returns what is said about a command that does not exist.
 pub(super) fn unknown(word: &str) -> String {
+    if word == "!" {
+        return "the command is missing; type !COMMAND".to_owned();
+    }
     let word = sanitize_terminal(word);
     format!("unknown command {word}; /help lists the commands")
 }

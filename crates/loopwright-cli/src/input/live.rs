@@ -14,6 +14,7 @@ use crossterm::execute;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::ahead::Ahead;
+use super::keys::ChatKey;
 use super::pastes::Pastes;
 use crate::clipboard;
 use crate::render::{UiEvent, UiSender};
@@ -28,6 +29,8 @@ pub(crate) enum Typed {
     Line(String),
     /// The agent is to stop.
     Stop,
+    /// The permission mode changes to the next one.
+    NextMode,
 }
 
 impl Typed {
@@ -35,7 +38,7 @@ impl Typed {
     pub(crate) fn into_line(self) -> Option<String> {
         match self {
             Self::Line(line) => Some(line),
-            Self::Stop => None,
+            Self::Stop | Self::NextMode => None,
         }
     }
 }
@@ -106,6 +109,10 @@ impl Line {
             self.sender.send(Typed::Stop).ok();
             return;
         }
+        if ChatKey::of(event) == Some(ChatKey::NextMode) {
+            self.sender.send(Typed::NextMode).ok();
+            return;
+        }
         self.add(event);
         self.show();
     }
@@ -166,12 +173,13 @@ mod tests {
         line.take(&plain(KeyCode::Enter));
         line.take(&plain(KeyCode::Enter));
         line.take(&plain(KeyCode::Esc));
+        line.take(&key(KeyCode::BackTab, KeyModifiers::SHIFT));
         line.take(&Event::Paste("two\rlines".to_owned()));
         assert_eq!(line.draft, "two\nlines");
         let mut sent = Vec::new();
         while let Ok(typed) = typed.try_recv() {
             sent.push(typed);
         }
-        assert_eq!(sent, [Typed::Line("abc".to_owned()), Typed::Stop]);
+        assert_eq!(sent, [Typed::Line("abc".to_owned()), Typed::Stop, Typed::NextMode]);
     }
 }

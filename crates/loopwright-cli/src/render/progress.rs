@@ -15,6 +15,7 @@ use loopwright_core::{
     messages::Usage,
 };
 use loopwright_mcp::McpProgress;
+use loopwright_permissions::Mode;
 
 use super::calls::{Calls, Shown, failure, last_lines, notes};
 use super::compacted::compacted;
@@ -34,6 +35,12 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const NOTE: Style = AnsiColor::Yellow.on_default();
 const BOLD: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
+
+/// The columns of a spinner that its label and the mode leave to the rest.
+const AROUND: usize = 30;
+
+/// The narrowest label beside which the mode is shown.
+const NARROWEST: usize = 10;
 
 /// The number of lines that are shown of a command that runs, and of one that failed.
 const LAST: usize = 3;
@@ -74,6 +81,8 @@ pub struct Progress {
     width: usize,
     is_at_block: bool,
     has_cost_limit: bool,
+    /// The permission mode in force, once it is known.
+    mode: Option<Mode>,
     /// What the user is typing.
     draft: String,
     /// What commands that run have printed.
@@ -141,6 +150,7 @@ impl Progress {
             width: WIDTH,
             is_at_block: false,
             has_cost_limit: false,
+            mode: None,
             draft: String::new(),
             printed: BTreeMap::new(),
             thoughts: BTreeMap::new(),
@@ -155,7 +165,11 @@ impl Progress {
     /// Takes a note of anything but words.
     pub(super) fn take(&mut self, note: &UiEvent) {
         match note {
-            UiEvent::Began(beginning) => self.has_cost_limit = beginning.has_cost_limit,
+            UiEvent::Began(beginning) => {
+                self.has_cost_limit = beginning.has_cost_limit;
+                self.mode = beginning.permission_mode;
+            }
+            UiEvent::ModeChanged(change) => self.mode = Some(change.now),
             UiEvent::Event(source, AgentEvent::ExecutionStarted(it)) if source.is_subagent() => {
                 self.calls.entry(source.clone()).or_default().name = Some(Arc::clone(&it.name));
             }
@@ -182,7 +196,7 @@ impl Progress {
                 let call = (it.source.clone(), Arc::clone(&it.arguments));
                 self.printed.insert(call, it.output.clone());
             }
-            UiEvent::Event(..) | UiEvent::Line(_) | UiEvent::ModeChanged(_) => (),
+            UiEvent::Event(..) | UiEvent::Line(_) => (),
             UiEvent::Verifying(command) => {
                 let label = format!("verifying: {}", single_line(command, self.width));
                 self.wait((Source::default(), None), label);
@@ -228,7 +242,10 @@ impl Progress {
         };
         // The terminal may have changed its size.
         self.width = columns();
-        let room = self.width.saturating_sub(30);
+        let mode = self.mode.map(|mode| format!(" · mode {mode}")).unwrap_or_default();
+        let rest = |mode: &str| self.width.saturating_sub(AROUND + mode.len());
+        let mode = if rest(&mode) < NARROWEST { String::new() } else { mode };
+        let room = rest(&mode);
         let (mut label, mut typed) = (first.to_text(), String::new());
         if self.draft.is_empty() {
             label = fit(&label, room);
@@ -237,7 +254,7 @@ impl Progress {
             label = fit(&label, room / 2);
             typed = format!(" {BOLD}› {}{BOLD:#}", end_of(&self.draft, room / 2));
         }
-        let text = format!("{label}{others}{seconds}{typed}");
+        let text = format!("{label}{others}{seconds}{mode}{typed}");
         let call = first.arguments.clone().map(|it| (source.clone(), it));
         let output = call.and_then(|it| self.printed.get(&it));
         let room = self.width.saturating_sub(6);
