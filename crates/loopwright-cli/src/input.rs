@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 use crossterm::cursor::{MoveToColumn, MoveUp};
-use crossterm::event::{DisableBracketedPaste, Event, KeyCode, KeyEvent, KeyModifiers, poll};
+use crossterm::event::{DisableBracketedPaste, Event, KeyCode, KeyEvent, KeyModifiers};
 use crossterm::execute;
 use crossterm::terminal::{Clear, ClearType, disable_raw_mode};
 use futures::future::{Either, select};
@@ -35,7 +35,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::task::AbortOnDropHandle;
 use unicode_width::UnicodeWidthStr as _;
 
-use self::ahead::Ahead;
+use self::ahead::{Ahead, is_key_waiting};
 pub(crate) use self::completer::{ChatCompleter, Completion};
 use self::highlighter::Unstyled;
 use self::history::ChatHistory;
@@ -351,7 +351,7 @@ impl LineEditor {
             if let Some(heard) = self.replay(is_answer) {
                 return heard;
             }
-            self.keys.open(poll(Duration::ZERO).unwrap_or_default());
+            self.keys.open(is_key_waiting());
             if !is_answer {
                 self.keys.wake();
             }

@@ -123,6 +123,30 @@ fn escape_ends_a_command_of_the_user_and_lines_behind_it_are_the_next_turns() {
 }
 
 #[test]
+fn keys_between_the_turn_and_the_question_about_a_call_are_no_answer_and_the_next_turn() {
+    let replies = [
+        streamed_call("", "sleep 2"),
+        streamed_call("", "rm a.txt"),
+        streamed("Stays.", "stop"),
+        streamed("Two.", "stop"),
+    ];
+    let server = Server::start(replies);
+    let config = "[permissions]\nask = [\"Bash(rm *)\"]\n[notify]\ncommand = [\"sleep\", \"1\"]\n";
+    let world =
+        chatting(&server).file(".config/loopwright/config.toml", config).file("project/a.txt", "x");
+    // The keys of the agent's turn end with the mode for pasted text. The question opens a second later.
+    let terminal = Terminal::new(100)
+        .typing("/help for help", "Go")
+        .pressing("bash sleep 2", "")
+        .pressing("\u{1b}[?2004l", "1\r")
+        .typing("1 yes", "3")
+        .typing("Two.", "/quit");
+    let seen = done(terminal.run(&world, &[]));
+    assert!(world.path("project/a.txt").exists(), "{}", seen.text());
+    assert_eq!(said(&server.heard()[3].1), ["Go", "1"]);
+}
+
+#[test]
 fn a_prompt_that_is_left_takes_its_status_line_along() {
     let server = Server::start([]);
     let terminal = Terminal::new(80)

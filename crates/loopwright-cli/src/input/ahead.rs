@@ -6,6 +6,14 @@ use std::time::Duration;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
+/// How long the terminal is asked for a key that waits. For no time at all, `crossterm` does not ask it.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
+/// Returns `true` if a key waits at the terminal.
+pub(super) fn is_key_waiting() -> bool {
+    poll(AT_ONCE).unwrap_or_default()
+}
+
 /// Input typed ahead: complete lines, the beginning of another one, and keys that only a prompt understands.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ahead {
@@ -21,7 +29,7 @@ impl Ahead {
         if enable_raw_mode().is_err() {
             return;
         }
-        while poll(Duration::ZERO).unwrap_or_default() {
+        while is_key_waiting() {
             let Ok(event) = read() else { break };
             self.take(&event);
         }

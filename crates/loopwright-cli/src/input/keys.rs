@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use reedline::{EditCommand, EditMode, Emacs, PromptEditMode, ReedlineEvent, ReedlineRawEvent};
 
+use super::ahead::is_key_waiting;
 use super::line_keys::{LineKeys, letter};
 use super::pastes::Pastes;
 
@@ -17,9 +18,6 @@ pub(super) const NEXT_MODE: &str = "/mode next";
 
 /// What Ctrl-O stands for at an empty prompt.
 const THINKING: &str = "/thinking";
-
-/// How long the terminal is asked for a character that waits. For no time at all, `crossterm` does not ask.
-const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// How soon after another one Esc is the second one.
 const TWICE: Duration = Duration::from_secs(1);
@@ -94,8 +92,7 @@ pub(super) struct ChatKeys {
 
 impl ChatKeys {
     pub(super) fn new(inner: Emacs, pastes: Pastes, line: LineKeys) -> Self {
-        let is_followed = || poll(AT_ONCE).unwrap_or_default();
-        Self { inner, pastes, line, escaped: None, is_followed }
+        Self { inner, pastes, line, escaped: None, is_followed: is_key_waiting }
     }
 
     fn parse(&mut self, event: Event) -> ReedlineEvent {
