@@ -17,7 +17,7 @@ use loopwright_capabilities::{
     web::{UseWeb, WebFetchTool},
 };
 use loopwright_core::messages::{Content, Part};
-use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
+use loopwright_core::{AgentLoop, AgentState, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_models::ModelCapability;
 use loopwright_permissions::{Mode, Source, SourceKind, ToolRule};
 use loopwright_templates::{FolderInstructions, ProjectInstructions, UseProjectInstructions};
@@ -397,6 +397,21 @@ impl Setup {
         for unseen in self.unseen(parts) {
             console::warn(&unseen);
         }
+    }
+
+    /// Warns about what a conversation has and the model does not accept.
+    pub(crate) fn tell_unseen_of(&self, state: &AgentState) {
+        let messages = state.transcript().iter();
+        let parts: Vec<Part> = messages
+            .flat_map(|it| it.message().parts())
+            .flat_map(|part| match part.content() {
+                Content::ToolResult(result) => &*result.content,
+                _ => std::slice::from_ref(part),
+            })
+            .filter(|it| matches!(it.content(), Content::Image(_) | Content::Document(_)))
+            .cloned()
+            .collect();
+        self.tell_unseen(&parts);
     }
 
     /// Returns sentences about those of these parts that the model does not accept, if that is known.

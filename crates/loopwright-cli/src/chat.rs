@@ -482,7 +482,7 @@ impl ChatSession<'_> {
 
     /// Returns the state of the session.
     async fn state(&self) -> Result<AgentState, SessionsError> {
-        let Some(id) = &self.conversation.session else { return Err(nothing_said()) };
+        let Some(id) = &self.conversation.session else { return Err(SessionsError::NoMessages) };
         let session = maintenance_runtime(&self.conversation.store).session(id).await?;
         Ok(session.state().clone())
     }
@@ -517,7 +517,9 @@ impl ChatSession<'_> {
     }
 
     async fn fork(&mut self) -> Result<String, SessionsError> {
-        let Some(id) = self.conversation.session.clone() else { return Err(nothing_said()) };
+        let Some(id) = self.conversation.session.clone() else {
+            return Err(SessionsError::NoMessages);
+        };
         let fork = maintenance_runtime(&self.conversation.store).fork(&id, None, None).await?;
         let told = format!(
             "continuing in session {}; session {} is unchanged",
@@ -531,7 +533,7 @@ impl ChatSession<'_> {
     /// Rewinds, and returns whether it did, or an exit status if the user leaves instead.
     async fn go_back(&mut self, back: Rewind, input: &mut Input) -> Result<bool, ExitCode> {
         let Some(id) = self.conversation.session.clone() else {
-            tell(Err(nothing_said()));
+            tell(Err(SessionsError::NoMessages));
             return Ok(false);
         };
         let asked = Asked { input, signals: self.signals.as_mut(), is_watched: is_watched() };
@@ -555,10 +557,7 @@ impl ChatSession<'_> {
 fn tell(done: Result<String, SessionsError>) {
     match done {
         Ok(told) => console::tell(&told),
+        Err(error @ SessionsError::NoMessages) => console::tell(&error.to_string()),
         Err(error) => drop(console::fail(&error, error.exit_code())),
     }
-}
-
-fn nothing_said() -> SessionsError {
-    SessionsError::Usage("no messages yet".to_owned())
 }

@@ -388,6 +388,7 @@ impl Startup {
             let own = found.session.header().workdir.as_deref().map(Path::new);
             let typed = Some(&*self.config.workdir).filter(|it| own.is_some_and(|own| own != *it));
             options.extend(typed.map(|it| format!("-C {}", quoted(&it.to_string_lossy()))));
+            setup.tell_unseen_of(found.session.state());
             let chosen = setup.permissions.use_chosen(kept);
             chosen.map_err(|error| SessionsError::Settings(error.into()))?;
         }

@@ -66,6 +66,20 @@ fn a_model_that_cannot_see_is_told_so_and_so_is_the_user() {
 }
 
 #[test]
+fn an_image_of_an_earlier_turn_that_the_model_cannot_see_is_a_warning() {
+    let replies = ["A dot.", "I cannot see it."].map(|it| streamed(it, "stop"));
+    let server = Server::start(replies);
+    let world = world();
+    let seen = run(&world, &server, &["--image", "a.png"]);
+    assert_eq!((seen.status, seen.stderr.contains("does not accept")), (0, false), "{seen:?}");
+    let config = "[models.\"openai-compatible/test\"]\ncapabilities = [\"tools\"]\n";
+    let world = world.file(".config/loopwright/config.toml", config);
+    let blind = run(&world, &server, &["--continue"]);
+    let told = "openai-compatible/test does not accept images; they are omitted";
+    assert_eq!((blind.status, blind.stderr.matches(told).count()), (0, 1), "{}", blind.stderr);
+}
+
+#[test]
 fn what_the_agent_reads_is_shown_to_models_that_can_see() {
     let read = |world: &World| {
         let call = streamed_tool("", "read_file", &json!({"path": "a.png"}));

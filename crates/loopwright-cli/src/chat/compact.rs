@@ -48,7 +48,7 @@ async fn perform(
     conversation: &Conversation,
     brake: &CancelSwitch,
 ) -> Result<String, SessionsError> {
-    let Some(id) = &conversation.session else { return Err(super::nothing_said()) };
+    let Some(id) = &conversation.session else { return Err(SessionsError::NoMessages) };
     let action = Compact::of(&conversation.setup)?;
     let session =
         maintenance_runtime(&conversation.store).execute_until(id, &action, brake.token()).await?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use loopwright_sessions::{SessionId, SessionStore, StoreError};
 
-use super::{ChatSession, nothing_said};
+use super::ChatSession;
 use crate::render::{sanitize_terminal, summary};
 use crate::session::{SessionsError, short};
 use crate::sessions::{HistoryEntry, SessionHistory};
@@ -18,7 +18,7 @@ const CALL: usize = 100;
 
 impl ChatSession<'_> {
     pub(super) async fn export(&self, name: Option<&str>) -> Result<String, SessionsError> {
-        let Some(id) = &self.conversation.session else { return Err(nothing_said()) };
+        let Some(id) = &self.conversation.session else { return Err(SessionsError::NoMessages) };
         let workdir = self.conversation.setup.workdir.path();
         let path = export(&*self.conversation.store, id, workdir, name).await?;
         Ok(format!("written to {}", sanitize_terminal(&path.display().to_string())))

@@ -4,7 +4,7 @@ use loopwright_sessions::{RewindPoint, SessionId, SessionStore};
 
 use super::choose::{Chosen, chosen};
 use super::rewind::Rewind;
-use super::{ChatSession, nothing_said, tell};
+use super::{ChatSession, tell};
 use crate::console;
 use crate::exit::ExitCode;
 use crate::input::{Input, InputEvent};
@@ -37,7 +37,7 @@ impl ChatSession<'_> {
     pub(super) async fn turns(&mut self, draft: String, input: &mut Input) -> Option<ExitCode> {
         input.set_draft(draft);
         let Some(id) = self.conversation.session.clone() else {
-            tell(Err(nothing_said()));
+            tell(Err(SessionsError::NoMessages));
             return None;
         };
         let found = match messages(&*self.conversation.store, &id).await {

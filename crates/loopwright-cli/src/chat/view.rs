@@ -11,7 +11,7 @@ use loopwright_sessions::{AgentSession, SessionError, SessionId, SessionStore, S
 
 use super::command::{ChatCommand, NamedSkill};
 use super::place::Place;
-use super::{context, diff, help, nothing_said};
+use super::{context, diff, help};
 use crate::agent::Setup;
 use crate::console;
 use crate::definitions::Defined;
@@ -73,13 +73,13 @@ impl View {
     }
 
     async fn state(&self, session: Option<&SessionId>) -> Result<AgentState, SessionsError> {
-        let Some(id) = session else { return Err(nothing_said()) };
+        let Some(id) = session else { return Err(SessionsError::NoMessages) };
         let session = maintenance_runtime(&self.store).session(id).await?;
         Ok(session.state().clone())
     }
 
     async fn cost(&self, session: Option<&SessionId>) -> Result<String, SessionsError> {
-        let Some(id) = session else { return Err(nothing_said()) };
+        let Some(id) = session else { return Err(SessionsError::NoMessages) };
         let loaded = self.store.load(id).await?.ok_or_else(|| StoreError::NotFound(id.clone()))?;
         let changes = loaded.changes.clone();
         let session = AgentSession::from_loaded(loaded)?;
@@ -96,7 +96,7 @@ impl View {
     }
 
     async fn diff(&self, session: Option<&SessionId>) -> Result<String, SessionsError> {
-        let Some(id) = session else { return Err(nothing_said()) };
+        let Some(id) = session else { return Err(SessionsError::NoMessages) };
         diff::diff(&maintenance_runtime(&self.store), id, &self.setup.workdir).await
     }
 
@@ -186,6 +186,7 @@ impl LiveLines for View {
         }
         match self.show(&command, Some(session)).await {
             Some(Ok(told)) => LiveLine::Shown(told),
+            Some(Err(error @ SessionsError::NoMessages)) => LiveLine::Shown(error.to_string()),
             Some(Err(error)) => LiveLine::Shown(sanitize_terminal(&format!("error: {error}"))),
             None => LiveLine::Queued,
         }

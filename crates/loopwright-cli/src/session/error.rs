@@ -178,6 +178,9 @@ pub enum SessionsError {
     /// The input is invalid here.
     #[error("{0}")]
     Usage(String),
+    /// The chat has no session yet.
+    #[error("no messages yet")]
+    NoMessages,
     /// A file cannot be read or written.
     #[error("{} cannot be {doing}", path.display())]
     File {
