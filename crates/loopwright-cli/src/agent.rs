@@ -16,7 +16,7 @@ use loopwright_capabilities::{
     remote_agent::UseRemoteAgent,
     web::{UseWeb, WebFetchTool},
 };
-use loopwright_core::messages::{Content, Part};
+use loopwright_core::messages::{Content, Part, TurnBody};
 use loopwright_core::{AgentLoop, AgentState, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_models::ModelCapability;
 use loopwright_permissions::{Mode, Source, SourceKind, ToolRule};
@@ -401,16 +401,18 @@ impl Setup {
 
     /// Warns about what a conversation has and the model does not accept.
     pub(crate) fn tell_unseen_of(&self, state: &AgentState) {
-        let messages = state.transcript().iter();
-        let parts: Vec<Part> = messages
-            .flat_map(|it| it.message().parts())
-            .flat_map(|part| match part.content() {
-                Content::ToolResult(result) => &*result.content,
-                _ => std::slice::from_ref(part),
-            })
-            .filter(|it| matches!(it.content(), Content::Image(_) | Content::Document(_)))
-            .cloned()
-            .collect();
+        let mut parts: Vec<Part> = Vec::new();
+        let mut add = |some: &[Part]| {
+            let is_seen =
+                |it: &&Part| matches!(it.content(), Content::Image(_) | Content::Document(_));
+            parts.extend(some.iter().filter(is_seen).cloned());
+        };
+        for turn in state.transcript() {
+            add(turn.message().parts());
+            if let TurnBody::ToolExchange(exchange) = turn.body() {
+                exchange.results().iter().for_each(|result| add(&result.content));
+            }
+        }
         self.tell_unseen(&parts);
     }
 

@@ -310,7 +310,7 @@ impl ChatSession<'_> {
     }
 
     /// Opens the dialog about the calls that wait in the resumed session, and breaks with the exit status if that was the last turn.
-    /// If none waits, says whether the last run has an answer.
+    /// If none waits, says so of a last run without an answer.
     async fn ask_again(&mut self, input: &mut Input) -> ControlFlow<Option<ExitCode>> {
         let Some(id) = self.conversation.session.as_ref().filter(|_| is_watched()) else {
             return ControlFlow::Continue(());

@@ -25,7 +25,7 @@ impl LoopFactory for JobAgent {
     fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
         match self.0.get() {
             Some(loops) => loops.instantiate(definition),
-            None => Err(BuildError::capability("job", "its agent is not known yet")),
+            None => Err(BuildError::capability("job", "its agent is still unknown")),
         }
     }
 }

@@ -168,7 +168,7 @@ fn rules_by_file(policy: &Policy) -> BTreeMap<&str, Vec<(Decision, &str)>> {
     files
 }
 
-/// The files that rules come from, whether they exist or not, and what tells whether one has changed.
+/// The files that rules come from, whether they exist or not, and what shows that one has changed.
 #[derive(Debug, PartialEq, Eq)]
 struct FileStamps(Vec<(PathBuf, Option<Stamp>)>);
 
