@@ -18,8 +18,7 @@ use crate::{
 /// Stores sessions: for each a header, the agent's definition, and append-only branches of changes.
 ///
 /// Every method takes effect completely or not at all. Acknowledged writes survive a crash of the
-/// machine. [`conformance`](crate::conformance) contains tests of these rules for other
-/// implementations.
+/// machine. [`conformance`](crate::conformance) contains tests of these rules for other implementations.
 #[async_trait]
 pub trait SessionStore: Send + Sync {
     /// Creates a session with its first changes. Its version is then 1.
