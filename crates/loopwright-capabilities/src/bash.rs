@@ -12,6 +12,7 @@ mod format;
 mod limited;
 mod needs;
 mod directory;
+mod error;
 mod tool;
 mod watch;
 mod background;
@@ -34,8 +35,9 @@ pub use self::{
     capability::{Background, UseBash},
     collect::{Restored, command_originals, undo_command},
     danger::OnDangerousCommand,
+    error::BashError,
     needs::NetworkUsed,
     policy::BashPolicy,
-    tool::{Bash, BashArgs, BashError},
+    tool::{Bash, BashArgs},
     watch::{OutputSink, OutputWatch},
 };

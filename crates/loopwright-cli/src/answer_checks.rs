@@ -16,9 +16,8 @@ use crate::console;
 use crate::ending::RunEnding;
 use crate::exit::ExitCode;
 use crate::named_file;
-use crate::render::{UiEvent, UiSender};
+use crate::render::{UiEvent, UiSender, quoted};
 use crate::report::Report;
-use crate::startup::quoted;
 use crate::user_command;
 use crate::verification::Verification;
 

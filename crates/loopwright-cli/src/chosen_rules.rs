@@ -72,7 +72,7 @@ impl TypedPermissions {
                 match decision {
                     Decision::Allow => found.allowed.push(rule.clone()),
                     decision => {
-                        found.restrictions.push(ChosenRule { decision, rule: rule.clone() })
+                        found.restrictions.push(ChosenRule { decision, rule: rule.clone() });
                     }
                 }
             }

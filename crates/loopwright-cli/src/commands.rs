@@ -221,8 +221,8 @@ impl Commands {
         policy = read.into_iter().fold(policy, SandboxPolicy::read);
         let written = moved(self.written(&workdir));
         // A repository in a folder that the user adds can be changed. Not so by sub-agents with a working tree of their own.
-        let real: Vec<PathBuf> = written.iter().map(|it| without_links(it)).collect();
-        let is_added = |path: &PathBuf| real.iter().any(|it| path.starts_with(it));
+        let targets: Vec<PathBuf> = written.iter().map(|it| without_links(it)).collect();
+        let is_added = |path: &PathBuf| targets.iter().any(|it| path.starts_with(it));
         let is_written = |path: &&PathBuf| self.copy.is_none() && is_added(path);
         // What git has removed since does not hinder commands.
         let read = self.repository.iter().filter(|path| !is_written(path) && path.exists());

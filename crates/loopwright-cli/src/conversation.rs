@@ -194,7 +194,7 @@ impl Conversation {
                     Typed::NextMode => match set_named_mode(&permissions, "next") {
                         Ok(change) => tell_mode(&feed, change),
                         Err(error) => {
-                            feed.tell(UiEvent::Told(sanitize_terminal(&error.to_string())))
+                            feed.tell(UiEvent::Told(sanitize_terminal(&error.to_string())));
                         }
                     },
                     Typed::Line(text) => drop(line_sender.send(text)),

@@ -152,7 +152,9 @@ fn program(
         let path = policy.environment.values.get("PATH").map_or("", String::as_str);
         split_paths(path).chain(user_path.into_iter().flat_map(split_paths)).collect()
     };
-    places.iter_mut().for_each(|it| it.push(command));
+    for place in &mut places {
+        place.push(command);
+    }
     let followed = policy.clone().with_links_followed();
     let mut found = places.into_iter().filter(is_program).peekable();
     let outside = found.peek().cloned();

@@ -13,6 +13,7 @@ mod json;
 mod markdown;
 mod plain;
 mod progress;
+mod quoted;
 mod running;
 mod source;
 mod spinner;
@@ -47,6 +48,7 @@ pub(crate) use self::calls::failure;
 pub(crate) use self::changes::{content_diff, file_diff, planned_change};
 pub(crate) use self::compacted::{NOT_COMPACTED, compacted};
 pub(crate) use self::plain::{is_plain, set_plain};
+pub(crate) use self::quoted::quoted;
 pub(crate) use self::words::{
     WIDTH, count, duration, fence, json as json_line, number, sanitize_terminal, single_line,
     steers_terminal, summary, truncate, wrap,

@@ -106,11 +106,8 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     };
     let server = server.build();
     let notices = JobNotices::new(config.notify.clone(), Arc::clone(&store));
-    let worker = worker(args, store, agents, signal, notices.clone())?;
-    let worker = match snapshots {
-        Some(snapshots) => worker.map(|worker| snapshots.used_by(worker)),
-        None => worker,
-    };
+    let worker = worker(args, store, agents, signal, notices.clone())?
+        .map(|worker| SessionSnapshots::kept_by(snapshots, worker));
     tell(args, &url, page.as_deref(), token.as_deref());
     let format = args.agent.surroundings.output_format().unwrap_or(OutputFormat::Text);
     RunDisplay::new(format, args.agent.surroundings.quiet).tell_mode(mode);

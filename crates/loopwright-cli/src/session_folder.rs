@@ -1,5 +1,6 @@
 //! The folder in which a session works, recognized when another one may have taken its place.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -60,7 +61,7 @@ impl SessionFolder {
             return FolderMatch::Same;
         }
         let open = state.execution().and_then(|it| it.open_step());
-        let mut calls = open.into_iter().flat_map(|it| it.calls());
+        let mut calls = open.into_iter().flat_map(loopwright_core::OpenStep::calls);
         if calls.all(|it| matches!(it, CallState::Completed(_))) {
             FolderMatch::Replaced
         } else {
@@ -88,7 +89,11 @@ fn origin(config: &str) -> Option<String> {
         let (key, value) = line.split_once('=')?;
         key.trim().eq_ignore_ascii_case("url").then(|| value.trim())
     })?;
-    Some(Sha256::digest(url).iter().map(|byte| format!("{byte:02x}")).collect())
+    let digest = Sha256::digest(url);
+    Some(digest.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").ok();
+        text
+    }))
 }
 
 #[cfg(test)]

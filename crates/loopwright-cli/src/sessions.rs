@@ -24,9 +24,10 @@ use crate::config::{Config, ConfigSources, Flags, Text};
 use crate::console;
 use crate::exit::ExitCode;
 use crate::load_config::configured;
+use crate::render::quoted;
 use crate::run::with_runtime;
 use crate::session::{SessionsError, find};
-use crate::startup::{StartError, quoted};
+use crate::startup::StartError;
 use crate::store::StoreLocation;
 
 pub(crate) use self::change::{tell_undone, tell_unknown, tell_unrecorded};

@@ -111,6 +111,14 @@ impl SessionSnapshots {
 }
 
 impl SessionSnapshots {
+    /// Lets a worker restore and save the directories if they have a storage.
+    pub(crate) fn kept_by(snapshots: Option<Self>, worker: Worker) -> Worker {
+        match snapshots {
+            Some(snapshots) => snapshots.used_by(worker),
+            None => worker,
+        }
+    }
+
     /// Returns the directory of a session, which is the same on all machines.
     pub(crate) fn dir_of(&self, session: &SessionId) -> String {
         self.dirs.join(session.as_str()).to_string_lossy().into_owned()

@@ -50,6 +50,7 @@ use crate::model;
 use crate::permissions::{self, RunPermissions};
 use crate::project_settings::ProjectSettings;
 use crate::remote_agents;
+use crate::render::quoted;
 use crate::restate::scheduled;
 use crate::selected_agent::{AGENT, AgentError, SelectedAgent};
 use crate::session::SessionsError;
@@ -513,15 +514,6 @@ fn options(agent: &AgentArgs, session: &SessionArgs) -> Vec<String> {
     store.into_iter().chain(url).collect()
 }
 
-/// Quotes a text for shells, where it needs that.
-pub(crate) fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 /// Keeps a definition that is not the user's own from widening what holds by default.
 fn lowered(own: Budget) -> Budget {
     Budget {
@@ -579,12 +571,5 @@ mod tests {
         let of = |steps| lowered(Budget { steps: Some(steps), ..Budget::default() }).steps;
         assert_eq!((of(200), of(2)), (Some(STEPS.get()), Some(2)));
         assert_eq!(lowered(Budget::default()), Budget::default());
-    }
-
-    #[test]
-    fn texts_are_quoted_for_shells_where_they_need_it() {
-        assert_eq!(quoted("files:/a/b.c"), "files:/a/b.c");
-        assert_eq!(quoted("it's a b"), r"'it'\''s a b'");
-        assert_eq!(quoted(""), "''");
     }
 }

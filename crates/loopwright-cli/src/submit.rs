@@ -65,15 +65,12 @@ async fn perform(
     if let Some(file) = &args.bulk {
         return Ok(bulk::submit(args, file, queue, &conversation, is_json).await?);
     }
-    let record = match pushed(args, queue).await? {
-        Some(record) => {
-            check_same(&record, conversation.session.as_ref(), prompt.as_deref())?;
-            record
-        }
-        None => {
-            let home = opening.sources.home.as_deref();
-            push(args, queue, &mut conversation, prompt.as_deref(), home).await?
-        }
+    let record = if let Some(record) = pushed(args, queue).await? {
+        check_same(&record, conversation.session.as_ref(), prompt.as_deref())?;
+        record
+    } else {
+        let home = opening.sources.home.as_deref();
+        push(args, queue, &mut conversation, prompt.as_deref(), home).await?
     };
     let Job { id, session, .. } = &record.job;
     if !args.follow {

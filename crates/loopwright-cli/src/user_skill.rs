@@ -101,11 +101,11 @@ pub(crate) fn find(defined: &Defined, name: &str) -> Option<Named> {
 /// Returns the names that a user may mean by a name that none has: those of commands in folders, or else the closest one. Blocks
 /// while it reads.
 pub(crate) fn suggestions(defined: &Defined, name: &str) -> Vec<String> {
-    suggested(defined.skills.names(SkillAudience::Users), name)
+    suggested(&defined.skills.names(SkillAudience::Users), name)
 }
 
-fn suggested(known: Vec<String>, name: &str) -> Vec<String> {
-    let found = in_folders(&known, name);
+fn suggested(known: &[String], name: &str) -> Vec<String> {
+    let found = in_folders(known, name);
     if !found.is_empty() {
         return found;
     }
@@ -114,7 +114,7 @@ fn suggested(known: Vec<String>, name: &str) -> Vec<String> {
         return vec![found.to_owned()];
     }
     let own: Vec<&str> = names.iter().filter_map(|it| Some(it.rsplit_once(':')?.1)).collect();
-    closest(name, &own).map(|own| in_folders(&known, own)).unwrap_or_default()
+    closest(name, &own).map(|own| in_folders(known, own)).unwrap_or_default()
 }
 
 /// Returns the names of commands in folders, such as `git:tidy`, whose last part is a name.
@@ -339,7 +339,10 @@ mod tests {
     #[test]
     fn a_name_that_none_has_suggests_commands_in_folders_or_else_the_closest_name() {
         let suggested = |name: &str| {
-            suggested(["git:tidy", "db:tidy", "git:push", "review"].map(str::to_owned).into(), name)
+            super::suggested(
+                &["git:tidy", "db:tidy", "git:push", "review"].map(str::to_owned),
+                name,
+            )
         };
         assert_eq!(suggested("tidy"), ["git:tidy", "db:tidy"]);
         assert_eq!(suggested("push"), ["git:push"]);

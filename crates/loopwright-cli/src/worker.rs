@@ -88,10 +88,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
             tell(event, is_json);
             telling.on_event(event);
         });
-    let worker = match snapshots {
-        Some(snapshots) => snapshots.used_by(worker),
-        None => worker,
-    };
+    let worker = SessionSnapshots::kept_by(snapshots, worker);
     let is_quiet = args.agent.surroundings.quiet;
     let display = RunDisplay::new(config.output_format.value, is_quiet);
     display.tell_mode(permissions::policy(&config, &sources)?.0.mode());

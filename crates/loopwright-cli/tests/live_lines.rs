@@ -223,8 +223,7 @@ fn sessions_that_do_not_fit_are_listed_when_the_user_wants_them() {
         .typing("tokens in", "/resume")
         // Only what is listed can be chosen.
         .typing("… and 3 more; type + to list them", "21")
-        .typing("still in the same session", "/resume")
-        .typing("… and 3 more; type + to list them", "+")
+        .typing("type a number up to 20", "+")
         .typing(" 23  ", "")
         .typing("still in the same session", "/quit");
     done(terminal.run(&chatting(&server), &[]));

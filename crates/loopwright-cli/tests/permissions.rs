@@ -585,30 +585,3 @@ fn lint_names_agents_and_skills_that_the_folder_does_not_have() {
     ];
     assert_eq!((done.status, told), (3, expect.to_vec()));
 }
-
-#[test]
-fn a_project_that_is_trusted_does_not_choose_the_mode_unconfined() {
-    let files = [
-        (".claude/settings.json", r#"{ "permissions": { "defaultMode": "bypassPermissions" } }"#),
-        (
-            ".claude/settings.local.json",
-            r#"{ "permissions": { "defaultMode": "bypassPermissions" } }"#,
-        ),
-        ("loopwright.toml", "[permissions]\nmode = \"unconfined\"\n"),
-    ];
-    let ignored = "the mode `unconfined` is ignored in this file";
-    for (name, text) in files {
-        let world = World::new().file(&format!("project/{name}"), text);
-        assert_eq!(world.run(&["trust", "--yes"]).status, 0);
-        let shown = |options: &[&str]| {
-            let done = world.run(&[&["policy", "show"], options].concat());
-            (done.stdout, done.stderr.contains(ignored))
-        };
-        assert_eq!(shown(&[]), ("mode auto\n".to_owned(), true), "{name}");
-        let typed = shown(&["--permission-mode", "unconfined"]);
-        assert_eq!(typed, ("mode unconfined\n".to_owned(), true), "{name}");
-        let own =
-            world.file(".config/loopwright/config.toml", "[permissions]\nmode = \"unconfined\"\n");
-        assert_eq!(own.run(&["policy", "show"]).stdout, "mode unconfined\n", "{name}");
-    }
-}

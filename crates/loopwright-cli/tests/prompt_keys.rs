@@ -89,13 +89,15 @@ fn escape_leaves_a_list_and_text_that_is_no_number_is_kept_for_the_prompt() {
 #[test]
 fn a_mode_chosen_while_the_agent_works_applies_to_its_next_call_and_is_shown() {
     let replies = [
-        streamed_call("", "until [ -e go ]; do sleep 0.1; done"),
+        streamed_call("", "until [ -e gate/go ]; do sleep 0.1; done"),
         streamed_call("", "rm a.txt"),
         streamed("Done.", "stop"),
     ];
     let server = Server::start(replies);
-    let world = chatting(&server).file("project/a.txt", "x");
-    let go = |world: &World| fs::write(world.path("project/go"), "").unwrap();
+    let world = chatting(&server).file("project/a.txt", "x").file("project/gate/a", "");
+    // A command that collects its changes need not see a file that is made outside.
+    let world = world.file(".config/loopwright/config.toml", "[sandbox]\ndirect = [\"gate\"]\n");
+    let go = |world: &World| fs::write(world.path("project/gate/go"), "").unwrap();
     let terminal = Terminal::new(120)
         .typing("/help for help", "Go")
         .pressing("bash until", SHIFT_TAB)

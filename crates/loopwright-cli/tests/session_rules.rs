@@ -85,7 +85,8 @@ fn restrictions_of_a_command_last_until_another_command_loosens_them() {
         tools.map(|it| it["function"]["name"].as_str().unwrap().to_owned()).collect()
     };
     let offered: Vec<_> = server.heard().iter().map(|(_, body)| tools(body)).collect();
-    assert_eq!(offered[..3], [["bash"], ["bash"], ["bash"]]);
+    let commands = ["bash", "bash_start", "bash_read", "bash_stop"];
+    assert_eq!(offered[..3], [commands, commands, commands]);
     assert!(offered[3].contains(&"read_file".to_owned()), "{:?}", offered[3]);
 }
 

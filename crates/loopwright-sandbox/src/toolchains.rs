@@ -160,7 +160,9 @@ impl Toolchains {
         };
         let mut links: Vec<PathBuf> = links.filter(is_shown).take(MAX_PROGRAMS).collect();
         links.sort_unstable();
-        links.into_iter().for_each(|it| self.show(it));
+        for link in links {
+            self.show(link);
+        }
     }
 
     fn show(&mut self, path: PathBuf) {

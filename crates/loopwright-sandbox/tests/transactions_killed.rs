@@ -165,10 +165,16 @@ fn a_process_that_is_killed_while_it_applies_changes_leaves_all_or_none() {
     let instants = instants(&fs::read_to_string(world.outside(LOG)).unwrap());
     let commits = instants.iter().filter(|it| it.call.starts_with("rename")).count();
     assert!(commits > 1, "the plan and the changes are renamed: {instants:?}");
-    let mut ends = BTreeSet::new();
+    let (mut ends, mut missed) = (BTreeSet::new(), Vec::new());
+    let calls = instants.len();
     for at in instants {
         let world = prepared();
-        assert!(killed(&world.outside(""), Some(&at)), "{at:?}");
+        if !killed(&world.outside(""), Some(&at)) {
+            // A call that is repeated only if something else was in the way.
+            assert_eq!(same(&tree(&world.path(""))), after, "not killed at {at:?}");
+            missed.push(at);
+            continue;
+        }
         recover(&world.outside("staging")).unwrap();
         let now = same(&tree(&world.path("")));
         assert!(now == before || now == after, "killed at {at:?}: {now:#?}");
@@ -179,5 +185,6 @@ fn a_process_that_is_killed_while_it_applies_changes_leaves_all_or_none() {
             assert_eq!(same(&tree(&world.path(""))), before, "undone after {at:?}");
         }
     }
+    assert!(missed.len() * 10 < calls, "{missed:?}");
     assert_eq!(ends, [false, true].into(), "some calls are before the plan, and some after it");
 }

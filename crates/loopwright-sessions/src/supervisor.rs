@@ -185,12 +185,11 @@ impl RunSupervisor {
         let renewing = async {
             loop {
                 self.env.clock.sleep(self.lasts / RENEWED).await;
-                match self.renewed_lease().await {
-                    Err(error @ (StoreError::LeaseLost(_) | StoreError::NotFound(_))) => {
-                        return error;
-                    }
-                    // It is tried again, and the next write is refused if the lease has ended.
-                    Ok(_) | Err(_) => {}
+                // After other errors, it is tried again, and the next write is refused if the lease has ended.
+                if let Err(error @ (StoreError::LeaseLost(_) | StoreError::NotFound(_))) =
+                    self.renewed_lease().await
+                {
+                    return error;
                 }
             }
         };

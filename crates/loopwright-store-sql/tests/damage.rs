@@ -293,6 +293,7 @@ async fn missing_beside(files: [&[u8]; 3]) -> Option<(Option<String>, Vec<String
     };
     let events = notes(BESIDE - last_note(&store, SessionLog::Events).await, "event log");
     let changes = notes(BESIDE - last_note(&store, SessionLog::Files).await, "file-change log");
+    let snapshots = notes(BESIDE - last_note(&store, SessionLog::Folder).await, "snapshot log");
     let jobs = store.jobs().unwrap().records(&JobQuery::last(9)).await.unwrap().len();
     let job =
         (jobs < BESIDE).then(|| "a job that was queued for the session is missing".to_owned());
@@ -302,7 +303,7 @@ async fn missing_beside(files: [&[u8]; 3]) -> Option<(Option<String>, Vec<String
     let posted = store.take_control(&lease).await.unwrap().len();
     let message = "a control message that was sent to the session is missing";
     let message = (posted < BESIDE).then(|| message.to_owned());
-    let expected = [events, changes, job, message].into_iter().flatten().collect();
+    let expected = [events, changes, job, message, snapshots].into_iter().flatten().collect();
     // It is named to the next one who opens the database, too, and once.
     drop(store);
     let store = open(&path).await;

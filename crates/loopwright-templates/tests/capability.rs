@@ -114,7 +114,7 @@ async fn a_definition_that_could_not_be_read_again_leaves_the_one_that_is_there(
     assert_eq!(json_of(&told[0])["success"], true);
     let path = store.root().join("bob.md");
     let error = format!(
-        "the definition cannot be written: its content would differ when read back: {}: line 36: invalid YAML: nested \
+        "the definition cannot be written: its content would differ when read back: {}: line 36: invalid YAML: the document is nested \
          more than 32 levels deep",
         path.display()
     );

@@ -74,7 +74,7 @@ fn a_definition_that_could_not_be_read_back_is_not_written() {
         let path = store.root().join("ada.md");
         assert_eq!(error.to_string(), format!("{}: {expect}", path.display()));
     };
-    check(&deep, "line 36: invalid YAML: nested more than 32 levels deep");
+    check(&deep, "line 36: invalid YAML: the document is nested more than 32 levels deep");
     let long =
         "the file cannot be read: the file is 1048617 bytes long; at most 1048576 are allowed";
     check(&ada(&"x".repeat(1 << 20)), long);

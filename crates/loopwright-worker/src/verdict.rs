@@ -98,7 +98,7 @@ pub(crate) fn is_worth_another_try(failure: &Failure) -> bool {
 /// Returns `true` if the working directory of a session may be available later.
 fn is_folder_busy(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     #[cfg(all(feature = "workspaces", target_os = "linux"))]
-    if error.downcast_ref::<crate::folders::FolderError>().is_some_and(|it| it.is_transient()) {
+    if error.downcast_ref().is_some_and(crate::folders::FolderError::is_transient) {
         return true;
     }
     error.is::<SnapshotsElsewhere>()

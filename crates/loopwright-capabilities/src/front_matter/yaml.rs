@@ -85,7 +85,9 @@ impl YamlError {
         match self {
             Self::Syntax { problem, .. } => problem.clone(),
             Self::Alias { .. } => "aliases are not allowed here".to_owned(),
-            Self::Deep { .. } => format!("nested more than {MAX_DEPTH} levels deep"),
+            Self::Deep { .. } => {
+                format!("the document is nested more than {MAX_DEPTH} levels deep")
+            }
             Self::NotAMap => "expected a list of `key: value` entries".to_owned(),
         }
     }

@@ -215,7 +215,7 @@ pub struct FetchArgs {
     /// The folder to write, which must not exist or be empty
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub to: PathBuf,
-    /// The storage of snapshots, as for `loopwright worker`: file:///DIR or s3://BUCKET/PREFIX
+    /// The storage of snapshots, as for `loopwright worker`: `file:///DIR` or `s3://BUCKET/PREFIX`
     #[arg(long, value_name = "URL")]
     pub snapshots: String,
 }

@@ -30,7 +30,7 @@ pub(super) async fn run(
     let cancel = CancellationToken::new();
     // What is being typed is seen at the next prompt.
     let (live, mut typed) = input.live(UiSender::new().0).unzip();
-    let mut lines = Vec::new();
+    let mut unread = Vec::new();
     let work = async {
         let mut work = pin!(user_command::run(&conversation.setup, session, command, &cancel));
         let Some(typed) = &mut typed else { return work.await };
@@ -41,7 +41,7 @@ pub(super) async fn run(
             };
             match next {
                 Some(Typed::Stop) => cancel.cancel(),
-                Some(Typed::Line(line)) => lines.push(line),
+                Some(Typed::Line(text)) => unread.push(text),
                 Some(Typed::NextMode) => next_mode(conversation),
                 None => return work.await,
             }
@@ -49,8 +49,8 @@ pub(super) async fn run(
     };
     let done = until_signal(signals, &cancel, pin!(work)).await;
     if let Some(live) = live {
-        lines.extend(typed.as_mut().into_iter().flat_map(unsent));
-        input.end_live(live, lines);
+        unread.extend(typed.as_mut().into_iter().flat_map(unsent));
+        input.end_live(live, unread);
     }
     let text = match done {
         Ok(output) => output.text,

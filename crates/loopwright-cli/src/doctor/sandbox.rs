@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use loopwright_sandbox::transaction::{NO_PLACE, Transaction, staging_for};
 use loopwright_sandbox::{
-    Backend, BackendSandbox, BroadPaths, Command, CopiedCache, Enforcement, Guarantee, Guarantees, Sandbox,
-    SandboxPolicy, Unavailable,
+    Backend, BackendSandbox, BroadPaths, Command, CopiedCache, Enforcement, Guarantee, Guarantees,
+    Sandbox, SandboxPolicy, Unavailable,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -95,8 +95,8 @@ async fn copies(tried: &Path, backend: Backend) -> Result<bool, Box<dyn std::err
     let (folder, cache, layer) = (tried.join("folder"), tried.join("cache"), tried.join("layer"));
     fs::create_dir_all(&folder)?;
     fs::create_dir_all(&cache)?;
-    let policy = SandboxPolicy::in_dir(&folder).with_backend(backend);
-    let policy = policy.with_copied_cache(CopiedCache::new(&cache, &layer));
+    let policy = SandboxPolicy::in_dir(&folder).with_broad_paths(BroadPaths::Allowed);
+    let policy = policy.with_backend(backend).with_copied_cache(CopiedCache::new(&cache, &layer));
     let sandbox: &dyn Sandbox = &BackendSandbox::new(backend);
     let command = Command::new("touch").args([cache.join("file")]);
     let cancel = CancellationToken::new();

@@ -99,7 +99,7 @@ impl ReadSettings {
             ..self.config.permissions.clone()
         };
         let (user_file, project_file) = (now.user_file, now.project_file);
-        let config = Config { permissions, user_file, project_file, ..self.config.clone() };
+        let config = Config { user_file, project_file, permissions, ..self.config.clone() };
         let project = ProjectSettings::find(&config, sources)?;
         Ok(Self {
             for_all_projects: shared_settings(sources),

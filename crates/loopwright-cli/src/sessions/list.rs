@@ -15,10 +15,9 @@ use super::last_run::last_runs;
 use crate::args::sessions::{LIMIT, ListArgs};
 use crate::console;
 use crate::exit::ExitCode;
-use crate::render::single_line;
+use crate::render::{quoted, single_line};
 use crate::report::SCHEMA_VERSION;
 use crate::session::{SessionsError, now, short};
-use crate::startup::quoted;
 
 /// The most characters of a title that are shown.
 const TITLE: usize = 50;

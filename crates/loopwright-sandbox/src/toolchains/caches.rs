@@ -86,6 +86,8 @@ fn create(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -113,7 +115,7 @@ mod tests {
         let (workdir, root) = (home.path().join("web"), home.path().canonicalize().unwrap());
         fs::create_dir(&workdir).unwrap();
         fs::create_dir_all(home.path().join(".npm/_cacache")).unwrap();
-        let toolchains = Toolchains::found(&Default::default(), Some(home.path()), &workdir);
+        let toolchains = Toolchains::found(&BTreeMap::default(), Some(home.path()), &workdir);
         let caches = Caches::in_folder(&home.path().join("caches"), &workdir).unwrap().unwrap();
         let policy = caches.copy(SandboxPolicy::in_dir(&workdir), &toolchains);
         let layer = root.join("caches/copies").join(name(&root.join("web"))).join("npm");

@@ -51,6 +51,7 @@ impl SessionFiles {
 
     /// Notes with each change which folder is at this path, so that a rewind while another folder is there does not take changes
     /// for undone.
+    #[must_use]
     pub fn with_folder(self, path: impl Into<PathBuf>) -> Self {
         Self { folder: Some(path.into()), ..self }
     }

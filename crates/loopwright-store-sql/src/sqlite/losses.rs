@@ -139,7 +139,7 @@ async fn note_missing(
             format!("the last {lost} entries of the session's file-change log are missing")
         }
         Counter::Notes(SessionLog::Folder) => {
-            format!("the last {lost} snapshots of the session's working directory are missing")
+            format!("the last {lost} entries of the session's snapshot log are missing")
         }
         Counter::Notes(_) => {
             format!("the last {lost} entries of the session's event log are missing")

@@ -213,16 +213,13 @@ impl OpenFolder {
     }
 
     async fn extend(&self, state: &mut FolderState, fact: &FolderFact) -> Result<(), FolderError> {
-        match state.head.extend(&*self.store, &self.id, &self.writer, fact).await? {
-            Some(head) => {
-                state.head = head;
-                Ok(())
-            }
-            None => {
-                state.is_lost = true;
-                Err(FolderError::Lost(self.id.clone()))
-            }
-        }
+        let extended = state.head.extend(&*self.store, &self.id, &self.writer, fact).await?;
+        let Some(head) = extended else {
+            state.is_lost = true;
+            return Err(FolderError::Lost(self.id.clone()));
+        };
+        state.head = head;
+        Ok(())
     }
 
     /// Saves what changed since the last save, and notes that the directory has the content on record. Does nothing if
@@ -245,7 +242,7 @@ impl OpenFolder {
             return Err(JournalError::Unavailable(reason.into()).into());
         }
         let step = state.execution().and_then(|it| it.open_step());
-        let mut calls = step.into_iter().flat_map(|it| it.calls());
+        let mut calls = step.into_iter().flat_map(loopwright_core::OpenStep::calls);
         let is_open =
             calls.any(|it| matches!(it, CallState::Started { .. } | CallState::AwaitingAnswer));
         if !is_open && let Err(error) = self.mark().await {

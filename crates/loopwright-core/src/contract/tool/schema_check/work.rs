@@ -174,7 +174,9 @@ impl<'a> Costs<'a> {
     /// Looks at every place where a schema can be.
     fn all_below(&mut self, value: &'a Value) {
         self.cost(value, 0);
-        below(value).into_iter().for_each(|it| self.all_below(it));
+        for it in below(value) {
+            self.all_below(it);
+        }
     }
 
     fn cost(&mut self, schema: &'a Value, depth: usize) -> u64 {
