@@ -22,7 +22,7 @@ use loopwright_sessions::{
     SessionStore, has_snapshots,
 };
 
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::Setup;
@@ -228,12 +228,9 @@ impl Conversation {
         self.new_id = None;
         self.has_nothing_left = has_nothing_left.into_inner();
         let (sent, mut unsent) = steered.into_lines();
-        if let (Some(input), Some(live)) = (input, live) {
+        if let (Some(input), Some(live), Some(typed)) = (input, live, &mut typed) {
             unsent.extend(std::iter::from_fn(|| waiting.try_recv().ok()));
-            while let Some(Ok(typed)) = typed.as_mut().map(UnboundedReceiver::try_recv) {
-                unsent.extend(typed.into_line());
-            }
-            input.end_live(live, unsent);
+            input.end_live(live, typed, unsent);
         }
         self.has_unheard = !sent.is_empty() && self.lacks(&sent).await;
         exit_code

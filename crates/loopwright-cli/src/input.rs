@@ -274,11 +274,17 @@ impl Input {
         }
     }
 
-    /// Ends that. Lines that were not sent are the next turns, and one that was begun waits at the prompt.
-    pub(crate) fn end_live(&mut self, live: LiveInput, unsent: Vec<String>) {
-        let draft = live.finish();
+    /// Ends that. Lines that were not sent, and those that were not taken, are the next turns, and one that was begun waits at the
+    /// prompt.
+    pub(crate) fn end_live(
+        &mut self,
+        live: LiveInput,
+        typed: &mut UnboundedReceiver<Typed>,
+        unsent: Vec<String>,
+    ) {
+        let (untaken, draft) = live.finish(typed);
         if let Self::Terminal(line) = self {
-            line.ahead.lines.extend(unsent);
+            line.ahead.lines.extend(unsent.into_iter().chain(untaken));
             line.ahead.draft.push_str(&draft);
         }
     }

@@ -3,7 +3,6 @@
 use std::pin::pin;
 
 use futures::future::{Either, select};
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::console;
@@ -48,9 +47,8 @@ pub(super) async fn run(
         }
     };
     let done = until_signal(signals, &cancel, pin!(work)).await;
-    if let Some(live) = live {
-        unread.extend(typed.as_mut().into_iter().flat_map(unsent));
-        input.end_live(live, unread);
+    if let (Some(live), Some(typed)) = (live, &mut typed) {
+        input.end_live(live, typed, unread);
     }
     let text = match done {
         Ok(output) => output.text,
@@ -62,11 +60,6 @@ pub(super) async fn run(
     console::tell(&sanitize_terminal(&text));
     let seen: String = text.chars().take(SEEN).collect();
     Some(ran(command, seen.trim_end()))
-}
-
-/// Returns the lines that were typed and not yet taken.
-fn unsent(typed: &mut UnboundedReceiver<Typed>) -> Vec<String> {
-    std::iter::from_fn(|| typed.try_recv().ok()).filter_map(Typed::into_line).collect()
 }
 
 fn next_mode(conversation: &Conversation) {

@@ -85,10 +85,13 @@ impl LiveInput {
         (Self { is_over, reading }, typed)
     }
 
-    /// Stops reading. Returns the line that was begun. Blocks for a moment.
-    pub(super) fn finish(self) -> String {
+    /// Stops reading. Returns the lines that were not taken, those that came until the end included, and the line that was begun.
+    /// Blocks for a moment.
+    pub(super) fn finish(self, typed: &mut UnboundedReceiver<Typed>) -> (Vec<String>, String) {
         self.is_over.store(true, Relaxed);
-        self.reading.join().unwrap_or_default()
+        let draft = self.reading.join().unwrap_or_default();
+        let lines = std::iter::from_fn(|| typed.try_recv().ok()).filter_map(Typed::into_line);
+        (lines.collect(), draft)
     }
 }
 
@@ -156,6 +159,22 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_comes_as_the_reading_ends_is_kept() {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (sender, mut typed) = unbounded_channel();
+        let ends = Arc::clone(&is_over);
+        let reading = thread::spawn(move || {
+            while !ends.load(Relaxed) {
+                thread::yield_now();
+            }
+            sender.send(Typed::Line("late".to_owned())).unwrap();
+            "begun".to_owned()
+        });
+        let rest = LiveInput { is_over, reading }.finish(&mut typed);
+        assert_eq!(rest, (vec!["late".to_owned()], "begun".to_owned()));
+    }
 
     #[test]
     fn lines_are_sent_escape_stops_and_the_rest_is_kept() {
