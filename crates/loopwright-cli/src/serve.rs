@@ -106,8 +106,7 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     };
     let server = server.build();
     let notices = JobNotices::new(config.notify.clone(), Arc::clone(&store));
-    let worker = worker(args, store, agents, signal, notices.clone())?
-        .map(|worker| SessionSnapshots::kept_by(snapshots, worker));
+    let worker = worker(args, store, agents, (signal, notices.clone()), snapshots)?;
     tell(args, &url, page.as_deref(), token.as_deref());
     let format = args.agent.surroundings.output_format().unwrap_or(OutputFormat::Text);
     RunDisplay::new(format, args.agent.surroundings.quiet).tell_mode(mode);
@@ -222,8 +221,8 @@ fn worker(
     args: &ServeArgs,
     store: Arc<dyn SessionStore>,
     agents: SessionAgents,
-    signal: JobSignal,
-    notices: JobNotices,
+    (signal, notices): (JobSignal, JobNotices),
+    snapshots: Option<SessionSnapshots>,
 ) -> Result<Option<Worker>, StartError> {
     if args.no_worker {
         return Ok(None);
@@ -238,7 +237,8 @@ fn worker(
     let worker = worker.with_options(options).with_signal(signal);
     let worker = worker.with_labels(args.labels.iter().cloned().collect());
     let worker = worker.with_listener(move |event: &WorkerEvent| notices.on_event(event));
-    Ok(Some(worker.with_event_log(BroadcastConfig::standard())))
+    let worker = worker.with_event_log(BroadcastConfig::standard());
+    Ok(Some(SessionSnapshots::kept_by(snapshots, worker)))
 }
 
 /// Says where the server listens, how a browser signs in, and with which token programs do.
