@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::server::{Reply, Server, delta, last, streamed, streamed_call};
+use crate::server::{Reply, Server, delta, last, streamed, streamed_call, streamed_tool};
 use crate::terminal::{Seen, Terminal};
 use crate::world::World;
 
@@ -121,14 +121,72 @@ fn settled_lines(seen: &Seen) -> String {
     seen.lines.iter().map(|it| settled(it) + "\n").collect()
 }
 
+/// Runs on a low terminal and on a high one, and compares the lines.
+fn compare_with_high_terminal(columns: u16, rows: u16, run: impl Fn(u16, u16) -> Seen) -> Seen {
+    let expected = settled_lines(&run(columns, 500));
+    let seen = run(columns, rows);
+    let lines = settled_lines(&seen);
+    let differs = lines.lines().zip(expected.lines()).find(|(it, expected)| it != expected);
+    assert_eq!(differs, None, "{lines}");
+    assert_eq!(lines.len(), expected.len(), "{lines}");
+    seen
+}
+
 #[test]
 fn each_key_and_command_leaves_the_same_lines_on_a_low_terminal_as_on_a_high_one() {
     for (columns, rows, status) in [(80, 24, ""), (80, 24, OFF), (200, 50, "")] {
-        let expected = settled_lines(&at_the_prompt(columns, 500, status));
-        let seen = settled_lines(&at_the_prompt(columns, rows, status));
-        let differs = seen.lines().zip(expected.lines()).find(|(it, expected)| it != expected);
-        assert_eq!(differs, None, "{seen}");
-        assert_eq!(seen.len(), expected.len(), "{seen}");
+        compare_with_high_terminal(columns, rows, |columns, rows| {
+            at_the_prompt(columns, rows, status)
+        });
+    }
+}
+
+/// Everything that can be typed when a call waits for approval.
+fn at_the_dialog(columns: u16, rows: u16) -> Seen {
+    let commands = ["one", "two", "three", "four", "five"].map(|it| format!("touch {it}"));
+    let more = ["mkdir six", "rmdir seven", "ln -s a eight", "chmod 600 a.txt"].map(str::to_owned);
+    let calls = commands.iter().chain(&more).map(|it| streamed_call("", it));
+    let question = json!({"question": "Which colour?", "options": ["red", "blue"]});
+    let replies =
+        calls.chain([streamed_tool("", "ask_user", &question), streamed("Done.", "stop")]);
+    let server = Server::start(replies);
+    let terminal = Terminal::new(columns)
+        .with_rows(rows)
+        .typing("/help for help", "/mode ask")
+        .typing("mode ask", "Go")
+        .typing("1 yes", "?")
+        .typing("", "v")
+        .typing("", "")
+        .typing("", "/cost")
+        .typing("", "/mode nonsense")
+        .typing("", "e")
+        .typing("", "e touch edited")
+        .typing("1 yes", "1")
+        .typing("1 yes", "3 not this one")
+        .typing("1 yes", "touch another instead")
+        .typing("1 yes", "s")
+        .typing("1 yes", "n!")
+        .typing("1 yes", "2")
+        .editing("1 yes", SHIFT_TAB)
+        .typing("mode accept-edits", "y")
+        .typing("1 yes", "no")
+        .typing("Which colour?", "")
+        .typing("", "/nonsense")
+        .typing("", "2")
+        .typing("Done.", "/quit");
+    let world = chatting(&server, "").file("project/a.txt", "x");
+    let seen = terminal.run(&world, &[]);
+    assert_eq!(seen.status, 0, "{}", seen.text());
+    let made = ["one", "edited", "two", "three", "four", "five", "six", "eight"];
+    let there = made.map(|it| world.path(&format!("project/{it}")).symlink_metadata().is_ok());
+    assert_eq!(there, [false, true, true, false, false, true, false, true], "{}", seen.text());
+    seen
+}
+
+#[test]
+fn each_answer_to_a_call_leaves_the_same_lines_on_a_low_terminal_as_on_a_high_one() {
+    for (columns, rows) in [(80, 24), (200, 50)] {
+        compare_with_high_terminal(columns, rows, at_the_dialog);
     }
 }
 
@@ -157,6 +215,28 @@ fn a_flood_of_words_is_seen_whole_and_in_order() {
         let terminal = Terminal::new(columns).with_rows(rows);
         let terminal = terminal.typing("/help for help", "Hi").typing("tokens in", "/quit");
         assert_eq!(seen_words(&terminal.run(&chatting(&server, ""), &[])), words, "{columns}");
+    }
+}
+
+#[test]
+fn keys_pressed_under_a_flood_are_heard_and_no_word_is_lost() {
+    let (pieces, words) = words(2_000);
+    for (columns, rows) in [(80, 24), (200, 50)] {
+        let flood = Reply::Slow(pieces.clone(), Duration::from_millis(1));
+        let server = Server::start([flood, streamed("Two.", "stop")]);
+        let terminal = Terminal::new(columns)
+            .with_rows(rows)
+            .typing("/help for help", "Hi")
+            .pressing("word100", &format!("second{ALT_ENTER}line\r"))
+            .pressing("word400", SHIFT_TAB)
+            .pressing("word700", CTRL_O)
+            .pressing("word1000", "/mode auto\r")
+            .typing("Two.", "/quit");
+        let seen = terminal.run(&chatting(&server, ""), &[]);
+        assert_eq!(seen_words(&seen), words, "{columns}");
+        let count = |line: &str| seen.lines.iter().filter(|it| it.trim() == line).count();
+        let expected = ["› second", "› line", "mode plan", "mode auto", "Two."];
+        assert_eq!(expected.map(count), [1; 5], "{}", seen.text());
     }
 }
 
