@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The selection of broadcast events. [`standard`](BroadcastConfig::standard) is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in configuration")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate switch in the configuration")]
 pub struct BroadcastConfig {
     /// Whether to include fragments of responses as they arrive.
     pub include_stream_chunks: bool,

@@ -138,7 +138,7 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     }),
     CapabilityEntry::new(
         "use_tool_registry",
-        "`tools` of the agent that are shown only at the model's request.",
+        "The agent's `tools` that are shown only when the model requests them.",
         |config| made(config, "use_tool_registry", config::OnDemand::into_capability),
     ),
 ];

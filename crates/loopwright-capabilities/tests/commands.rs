@@ -75,9 +75,9 @@ fn bash_describes_what_its_policy_allows() {
     let hosts = ["crates.io", "registry.internal@10.0.0.5"].map(|host| host.parse().unwrap());
     check(
         policy().with_network(Network::Domains(hosts.into())),
-        "and reaches only `crates.io`, `registry.internal`.",
+        "and can reach only `crates.io`, `registry.internal`.",
     );
-    check(policy().with_network(Network::Host), "in /tmp, and has the network of this machine.");
+    check(policy().with_network(Network::Host), "in /tmp, and uses the network of this machine.");
     check(
         policy().write("/srv/out").write("/data"),
         "only in the working directory, in `out`, in `/data` and in /tmp,",

@@ -32,7 +32,7 @@ const MAX_SHOWN: usize = 25_000;
 const MAX_BYTES: u64 = 64 << 10;
 const MAX_FILES: usize = 100;
 
-const DESCRIPTION: &str = "Keeps your notes for later sessions as Markdown files in a folder of your own. `MEMORY.md` is the \
+const DESCRIPTION: &str = "Keeps your notes for later sessions as Markdown files in your own folder. `MEMORY.md` is the \
     index: you see it at the beginning of each session. Keep it short and put details into other files.";
 
 /// The configuration of the capability [`MEMORY`].

@@ -470,7 +470,7 @@ fn answer(text: &str, asked: &PendingApproval<'_>, has_rules: bool) -> Answer {
             "no" if is_alone && !is_text_answer(asked) => deny(DECLINED),
             "/mode" => Answer::Mode(rest.to_owned()),
             _ if is_command(text) => Answer::Unclear(
-                "a question is waiting; answer it, or type `/decline` or `/cancel`, then enter the command; for a text \
+                "a question is waiting; answer it, or type `/decline` or `/cancel`, then enter the command; for text \
                  that begins with a slash, type a backslash before it",
             ),
             _ if text.strip_prefix('\\').is_some_and(is_command) => {

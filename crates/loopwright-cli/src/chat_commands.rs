@@ -31,7 +31,7 @@ pub(crate) const COMMANDS: [(&str, &str); 32] = [
     ("/add-dir [DIR]", "show the folders that the tools can use, or add one for this session"),
     (
         "/tasks [N|stop N]",
-        "list the background commands and sub-agents, and show the output of one or end it, even while the agent works",
+        "list the background commands and sub-agents, show the output of one, or stop one, even while the agent works",
     ),
     ("/mcp", "show the MCP servers and whether they work"),
     ("/permissions", "show the permission rules"),

@@ -49,7 +49,7 @@ use crate::typed_text::{planning, typed_text};
 use crate::untrusted::{REVIEW, REVIEW_IN_CHAT};
 
 /// What the agent is for.
-pub(crate) const ABOUT: &str = "Works on the files of one directory.";
+pub(crate) const ABOUT: &str = "Works on the files in one directory.";
 
 const FAINT: Style = Style::new().dimmed();
 
@@ -370,10 +370,7 @@ impl Conversation {
             return Err(SessionsError::ReplacedFolder { id, path });
         }
         let path = sanitize_terminal(&path.to_string_lossy());
-        console::warn(&format!(
-            "{path} is another folder than the one in which session {} worked",
-            short(&id)
-        ));
+        console::warn(&format!("{path} is not the folder in which session {} worked", short(&id)));
         Ok(())
     }
 
@@ -401,7 +398,7 @@ impl Conversation {
         }
         let text = format!(
             "the directory of session {0} is stored as snapshots, and only workers with `--session-dirs` and `--snapshots` \
-             continue it; use `loopwright submit --session {0}`",
+             can continue it; use `loopwright submit --session {0}`",
             short(id)
         );
         Err(SessionsError::Usage(text))

@@ -55,7 +55,7 @@ pub(crate) enum FoldersError {
         #[source]
         source: io::Error,
     },
-    #[error("cannot write {}; the file is as before", path.display())]
+    #[error("cannot write {}; the file is unchanged", path.display())]
     Write {
         path: PathBuf,
         #[source]

@@ -37,7 +37,7 @@ pub(crate) fn guide(providers: &Providers) -> String {
     }
     text + "\n\n\
         Three ways to set one up:\n\n  \
-        1. set the key of a provider\n       \
+        1. set a provider's key\n       \
         export OPENAI_API_KEY=…\n  \
         2. start a local server with a model\n       \
         ollama run qwen3\n  \

@@ -109,7 +109,7 @@ impl OwnPaths {
         let broad = BroadFolder::of(folder, self.home.as_deref())?;
         let folder = folder.display();
         Some(format!(
-            "{folder} {broad}, so agents cannot change files in it, and commands that could are refused; start in the \
+            "{folder} {broad}, so agents cannot change files in it, and commands that could change them are refused; start in the \
                 folder of a project, choose one with `-C FOLDER`, or add a folder with `--add-dir FOLDER`"
         ))
     }

@@ -350,7 +350,7 @@ fn lasting(remark: String, session: Option<&SessionId>, ending: RunEnding) -> St
         return remark;
     }
     format!(
-        "{remark}; no later command can decide without a session: omit `--no-session`, or pass `--on-ask deny`"
+        "{remark}; without a session, no later command can decide: omit `--no-session`, or pass `--on-ask deny`"
     )
 }
 

@@ -226,7 +226,7 @@ fn refuse_broad(folder: &Path, home: Option<&Path>) -> Result<(), SessionsError>
         return Ok(());
     }
     let text = format!(
-        "`{}` holds more than a project, and is not copied; choose the directory of a project with `-C`",
+        "`{}` contains more than a project, so it is not copied; choose the directory of a project with `-C`",
         folder.display()
     );
     Err(SessionsError::Usage(text))

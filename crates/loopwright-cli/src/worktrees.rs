@@ -39,7 +39,7 @@ const BASE: &str = "loopwright-base";
 #[derive(Debug, thiserror::Error)]
 enum WorktreeError {
     #[error(
-        "the agent works in its own git worktree, and {} is not in a git repository; do the task yourself, or tell the user to run `git init` and commit, or to remove `isolation` from the file of the agent",
+        "the agent works in its own git worktree, and {} is not in a git repository; do the task yourself, or tell the user to run `git init` and commit, or to remove `isolation` from the agent's file",
         .0.display()
     )]
     NoRepository(PathBuf),
@@ -324,8 +324,8 @@ impl IsolatedPlace for WorktreePlace {
     fn describe(&self) -> String {
         let (folder, branch) = (self.tree.workdir.display(), branch(&self.tree.name));
         format!(
-            "[You work in {folder}, a git worktree of your own on the branch {branch}. It contains the files as last committed. Your tools reach \
-             nothing outside it. You cannot make commits in it: leave your changes in the files, from which they are collected.]"
+            "[You work in {folder}, your own git worktree on the branch {branch}. It contains the files as last committed. Your tools \
+             cannot access anything outside it. You cannot make commits in it: leave your changes in the files, from which they are collected.]"
         )
     }
 

@@ -262,7 +262,7 @@ fn a_definition_of_another_program_works_as_it_is() {
     let mut names = tools(&request);
     names.sort_unstable();
     assert_eq!(names, ["read_file", "spawn_subagent", "todo_write"]);
-    let warning = "agent `planner` runs without the tool `web_fetch`: no permission rule allows the tool, which it needs in every mode";
+    let warning = "agent `planner` runs without the tool `web_fetch`: no allow rule matches the tool, which requires one in every mode";
     assert!(done.stderr.contains(warning), "{}", done.stderr);
     // Only the check of a file mentions keys without an effect.
     assert!(!done.stderr.contains("`color`"), "{}", done.stderr);

@@ -73,8 +73,8 @@ fn told(server: &Server, from_the_end: usize) -> Vec<String> {
 fn in_a_broad_folder_no_tool_changes_a_file_or_reads_a_key() {
     let reasons = [
         ("", "contains more than a project"),
-        (".config/app", "is inside a hidden folder of the home"),
-        (".ssh", "is inside a hidden folder of the home"),
+        (".config/app", "is inside a hidden folder in the home directory"),
+        (".ssh", "is inside a hidden folder in the home directory"),
         ("/etc", "contains more than a project"),
         ("/etc/ssl", "is inside a system folder"),
     ];

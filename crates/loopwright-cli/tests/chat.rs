@@ -233,7 +233,7 @@ fn a_typed_command_says_what_the_sandbox_keeps_from_it() {
     for told in [
         "[`.env` is hidden in the sandbox]",
         "[the sandbox has no network]",
-        "[each command has a loopback interface of its own",
+        "[each command has its own loopback interface",
     ] {
         assert!(done.stderr.contains(told), "{told}: {}", done.stderr);
         assert!(sent.contains(told), "{told}: {sent}");

@@ -39,7 +39,7 @@ fn the_status_line_stands_above_the_prompt_only_and_counts() {
     let seen = done(terminal.run(&world, &[]));
     let line = "openai-compatible/test · mode auto · project (main)";
     assert!(seen.written.contains(line), "{}", seen.written);
-    let line = format!("{line} · 6 % of context · 50 in, 10 out");
+    let line = format!("{line} · 6% of context · 50 in, 10 out");
     assert!(seen.written.contains(&line), "{}", seen.written);
     // A line that was sent leaves nothing of it in the history of the terminal.
     assert!(!seen.text().contains("(main)"), "{}", seen.text());
@@ -165,7 +165,7 @@ fn the_window_and_the_cost_are_those_of_the_model_that_is_selected() {
     let terminal = Terminal::new(120)
         .typing("/help for help", "Go")
         .typing("10 out · $0.0600", "/model openai-compatible/other")
-        .pressing("60 % of context", "/context\r")
+        .pressing("60% of context", "/context\r")
         .typing("of 100 tokens", "Go on")
         .typing("Two.", "/cost")
         .typing("openai-compatible/other", "/quit");

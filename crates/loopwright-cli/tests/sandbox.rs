@@ -32,7 +32,7 @@ fn status_and_output_are_those_of_the_command() {
 fn limits_have_statuses_of_their_own() {
     let late = "sandbox: the command ran longer than allowed (0.2 s); all its processes exited\n";
     check(&["--timeout", "0.2"], "echo said; sleep 60", 124, "said\n", late);
-    let large = "sandbox: all processes of a command together have 100 MiB of memory (`sandbox.memory`)\n\
+    let large = "sandbox: all processes of a command together can use at most 100 MiB of memory (`sandbox.memory`)\n\
                  sandbox: the command used more memory than allowed; all its processes exited\n";
     let hog = "head -c 60000000 /dev/zero | tail -c 60000000 | (sleep 20; cat) >/dev/null";
     check(&["--memory", "100M"], &format!("{hog} & {hog} & {hog} & wait"), 137, "", large);
@@ -225,7 +225,7 @@ fn sandbox_explain_says_what_a_command_can_do_with_each_path_and_host() {
         ("/usr/bin/env", "read-only"),
         (
             "/etc/shadow",
-            "not visible, unless programs need it: of `/etc`, commands see about 40 files",
+            "not visible, unless programs need it: commands see about 40 files of `/etc`",
         ),
         ("/proc/1/environ", "not visible: each command has its own folder there"),
         ("https://crates.io/x", "reachable through the proxy"),
@@ -406,7 +406,7 @@ fn the_doctor_names_the_tier_that_is_used() {
     let (_, last) = done.stdout.split_once("\nCommands run in namespaces.\n").unwrap();
     assert_eq!(
         last,
-        "Commands change copies of your caches of cargo, npm, pip, uv and Go.\n\
+        "Commands change copies of your cargo, npm, pip, uv and Go caches.\n\
             Changes in this folder are staged in /.local/state/loopwright/changes and applied when a command exits.\n"
     );
     let left = |folder: &str| world.path(folder).read_dir().unwrap().count();
@@ -443,7 +443,7 @@ fn where_changes_cannot_be_collected_the_doctor_and_each_result_say_so() {
     assert!(done.stderr.contains(expect), "{done:?}");
     // One who asks for it needs no note.
     let done = exec(&["--changes", "direct"]);
-    assert!(!done.stderr.contains("at once"), "{done:?}");
+    assert!(!done.stderr.contains("applied immediately"), "{done:?}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn an_approved_call_runs_in_another_repository_at_the_path_only_if_the_folder_is
     let world = replace(world, "");
     let refused = run(&world, &server, &["--resume", &id]);
     assert_eq!((refused.status, world.path("project/a.txt").exists()), (2, true));
-    let told = "is another folder than the one in which session";
+    let told = "is not the folder in which session";
     assert!(refused.stderr.contains(told), "{}", refused.stderr);
     assert!(refused.stderr.contains("add `-C "), "{}", refused.stderr);
     let named = run(&world, &server, &["--resume", &id, "-C", "."]);
@@ -61,7 +61,7 @@ fn an_approved_call_runs_in_a_fresh_clone_of_the_same_repository() {
     let world = replace(world, CONFIG);
     let resumed = run(&world, &server, &["--resume", &id]);
     assert_eq!((resumed.status, world.path("project/a.txt").exists()), (0, false));
-    assert!(!resumed.stderr.contains("another folder"), "{}", resumed.stderr);
+    assert!(!resumed.stderr.contains("is not the folder in which session"), "{}", resumed.stderr);
 }
 
 #[test]
@@ -70,7 +70,8 @@ fn a_session_without_open_calls_continues_in_another_folder_with_one_warning() {
     let world = World::new();
     let id = id(&run(&world, &server, &["Go."]));
     let world = replace(world, "");
-    let warned = |done: &Done| (done.status, done.stderr.contains("is another folder than"));
+    let warned =
+        |done: &Done| (done.status, done.stderr.contains("is not the folder in which session"));
     assert_eq!(warned(&run(&world, &server, &["--resume", &id, "Go."])), (0, true));
     assert_eq!(warned(&run(&world, &server, &["--resume", &id, "Go."])), (0, false));
 }

@@ -78,7 +78,7 @@ fn a_worker_works_only_in_folders_that_were_allowed_and_in_none_that_is_broad() 
     let configured = work(&[]);
     assert_eq!(configured.status, 2, "{configured:?}");
     assert!(
-        configured.stderr.contains("/nowhere/at/all cannot be a root"),
+        configured.stderr.contains("/nowhere/at/all cannot be used as a worker root"),
         "{}",
         configured.stderr
     );

@@ -164,7 +164,7 @@ impl<'a> ToolCallRun<'a> {
             Kept::Held(_) => {
                 let held = self.host.key().and_then(|key| self.client.0.held.take(key));
                 let Some(HeldCall { mut running, reply, asked_at, .. }) = held else {
-                    let reason = "the question of the server was lost when the program exited, because this revision of \
+                    let reason = "the server's question was lost when the program exited, because this revision of \
                                   the protocol does not keep questions; the effect of the call is unknown";
                     return Err(self.failed(reason.to_owned()));
                 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 #[expect(
     deprecated,
-    reason = "log messages of servers are deprecated, and there is no other form yet"
+    reason = "server log messages are deprecated, and the protocol has no replacement yet"
 )]
 use rmcp::model::{LoggingLevel, SetLevelRequest, SetLevelRequestParams};
 use rmcp::{
@@ -59,7 +59,10 @@ pub(crate) struct PendingRequest {
 }
 
 /// What arrives while a request waits.
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and most are answers")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is destructured immediately, and most are answers"
+)]
 pub(crate) enum Arrival {
     /// The answer; nothing else follows.
     Answer(ServerResult),
@@ -250,7 +253,7 @@ impl PendingRequest {
 /// Asks for the log messages of a call.
 #[expect(
     deprecated,
-    reason = "the log messages of calls are deprecated, and there is no other form yet"
+    reason = "log messages during calls are deprecated, and the protocol has no replacement yet"
 )]
 fn log_meta() -> RequestMetaObject {
     let mut meta = RequestMetaObject::default();

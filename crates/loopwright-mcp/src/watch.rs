@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rmcp::model::{ClientRequest, SubscriptionFilter};
 #[expect(
     deprecated,
-    reason = "earlier revisions of the protocol subscribe to one resource at a time"
+    reason = "in earlier protocol revisions, clients subscribe to one resource at a time"
 )]
 use rmcp::model::{
     SubscribeRequest, SubscribeRequestParams, UnsubscribeRequest, UnsubscribeRequestParams,
@@ -60,7 +60,7 @@ impl fmt::Debug for ResourceWatch {
 impl Drop for ResourceWatch {
     #[expect(
         deprecated,
-        reason = "earlier revisions of the protocol end subscriptions by a request"
+        reason = "in earlier protocol revisions, clients end subscriptions with a request"
     )]
     fn drop(&mut self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -85,7 +85,10 @@ impl McpClient {
     /// # Errors
     ///
     /// Returns an error if the server cannot be started, does not answer, or reports no changes to the resource.
-    #[expect(deprecated, reason = "earlier revisions of the protocol subscribe by a request")]
+    #[expect(
+        deprecated,
+        reason = "in earlier protocol revisions, clients subscribe with a request"
+    )]
     pub async fn watch_resource(&self, uri: &str) -> Result<ResourceWatch, Arc<McpError>> {
         let cancel = CancellationToken::new();
         let asked = self.asked(&cancel).await?;

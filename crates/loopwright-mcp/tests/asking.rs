@@ -196,7 +196,7 @@ async fn a_question_whose_process_is_gone_says_that_its_outcome_is_not_known() {
     ready(&second).await;
     let state = agent(&second, &model).execute(state).await;
     let told = results(&state).join("");
-    assert!(told.contains("the question of the server was lost when the program exited"), "{told}");
+    assert!(told.contains("the server's question was lost when the program exited"), "{told}");
     assert_eq!(state.text(), "done");
 }
 

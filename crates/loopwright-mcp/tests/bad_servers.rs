@@ -51,7 +51,7 @@ async fn all(cases: &[(&str, &str)]) {
 async fn a_server_that_ends_too_early_has_an_error_with_its_last_words() {
     all(&[
         ("exit_at_start", "exited with status 3; last output: boom"),
-        ("abort_at_start", "ended by signal"),
+        ("abort_at_start", "was terminated by signal"),
         ("exit_at_initialize", "exited with status 6"),
         ("exit_after_start", "exited with status 4"),
         ("exit_at_list", "exited with status 7; last output: no tools"),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The differences of a provider from others with the same wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each answers a separate question")]
 pub struct Quirks {
     /// The field for the limit of output tokens.
     pub max_tokens: MaxTokensField,

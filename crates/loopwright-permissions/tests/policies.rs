@@ -249,8 +249,8 @@ fn an_explanation_has_each_command_with_its_rule() {
   ask    git push
          rule `Bash(git push *)` of rules:3
   ask    sh -c 'rm y'
-         a shell runs a string or a file
-         a shell runs a string or a file
+         a shell can run any string or file
+         a shell can run any string or file
     deny   rm y
            rule `Bash(rm *)` of rules:2
   also matches: allow Bash(git *) (rules:1)

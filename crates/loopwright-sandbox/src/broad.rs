@@ -175,7 +175,7 @@ impl fmt::Display for BroadFolder {
             Self::Several => "contains more than a project",
             Self::System => "is inside a system folder",
             Self::Private => {
-                "is inside a hidden folder of the home, where programs keep their data"
+                "is inside a hidden folder in the home directory, where programs keep their data"
             }
         })
     }

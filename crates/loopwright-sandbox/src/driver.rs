@@ -63,7 +63,7 @@ impl BackendSandbox {
         match self.backend {
             Backend::Namespaces => {
                 "allow unprivileged user namespaces (`kernel.unprivileged_userns_clone=1`, \
-                 `kernel.apparmor_restrict_unprivileged_userns=0`, or a seccomp profile of the container that \
+                 `kernel.apparmor_restrict_unprivileged_userns=0`, or a container seccomp profile that \
                  permits them), or install bubblewrap"
             }
             Backend::Bubblewrap => {
@@ -157,7 +157,7 @@ impl Sandbox for BackendSandbox {
                 let error = std::io::Error::from_raw_os_error(errno);
                 Err(SandboxError::Policy(format!(
                     "`{program}` cannot start ({error}): `{}` is hidden from commands, and programs need it; remove it \
-                        from the hidden paths (`sandbox.hide`, including the project's)",
+                        from `sandbox.hide` (your own and the project's)",
                     path.display()
                 )))
             }

@@ -129,7 +129,7 @@ impl std::fmt::Display for ExitOutcome {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Exited(status) => write!(formatter, "exited with status {status}"),
-            Self::Signalled(signal) => write!(formatter, "ended by signal {signal}"),
+            Self::Signalled(signal) => write!(formatter, "was terminated by signal {signal}"),
             Self::TimedOut(TimeoutKind::Wall) => formatter.write_str("ran longer than allowed"),
             Self::TimedOut(TimeoutKind::Idle) => {
                 formatter.write_str("wrote nothing for longer than allowed")

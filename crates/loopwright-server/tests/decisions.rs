@@ -92,7 +92,7 @@ async fn a_question_is_declined_or_left_undecided_on_the_page() {
         let path = browser.started("paint").await;
         let page = browser.page(&path).await;
         assert!(
-            page.contains("Leave it undecided") && page.contains("Decline to answer"),
+            page.contains("Leave it unanswered") && page.contains("Decline to answer"),
             "{page}"
         );
         let (status, messages) = answered(&world, &path, &[("decision", decision)]).await;

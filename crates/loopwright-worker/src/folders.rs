@@ -39,8 +39,8 @@ pub(crate) use self::{
 ///   an execution is. So a recorded result always comes with its files. If the snapshot cannot be recorded, the result is not
 ///   recorded either, and the job is tried again.
 /// - What an interrupted call left is discarded, on the same machine as well. A call that runs at the same time as a recorded
-///   one can have written half of a file by then. If the process ends after the snapshot was recorded and before the result
-///   was, the files of the call stay, without its result.
+///   one can have written half of a file by then. If the process ends after a snapshot is recorded but before the result is
+///   recorded, the file changes made by the call remain, without its result.
 /// - If the storage does not respond, or the directory cannot be saved for another reason, the run continues, and the session
 ///   records that the last content is on this machine, and why. Workers on other machines then leave its jobs to this one.
 /// - The first content is the directory as the first worker finds it, or a copy that was [uploaded](Self::upload). A session

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Options of the console output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in configuration")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate switch in the configuration")]
 pub struct ConsoleOptions {
     /// Whether labels are colored.
     pub use_colors: bool,

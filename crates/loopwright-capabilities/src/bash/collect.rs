@@ -217,7 +217,7 @@ pub enum Restored {
 
 /// Undoes the changes of a command, from the record that [`FileJournal::record_command`] received.
 /// Returns an empty list if the record does not exist. Paths are relative to the working directory if the command ran in `root`,
-/// and absolute if it ran elsewhere, as a sub-agent does in a git worktree of its own.
+/// and absolute if it ran elsewhere, as a sub-agent does in its own git worktree.
 ///
 /// # Errors
 ///

@@ -9,7 +9,7 @@ use loopwright_sandbox::{
 /// Describes in one sentence what a policy lets commands do.
 pub(super) fn describe(policy: &SandboxPolicy) -> String {
     if policy.backend == BackendChoice::Only(Backend::Host) {
-        return "The command is not confined: it has the permissions of the user that runs this program."
+        return "The command is not confined: it has the permissions of the user who runs this program."
             .to_owned();
     }
     let sandbox = match policy.backend {
@@ -22,9 +22,9 @@ pub(super) fn describe(policy: &SandboxPolicy) -> String {
         Network::Off | Network::Loopback => "has no network".to_owned(),
         Network::Domains(domains) => {
             let names: Vec<String> = domains.iter().map(named_host).collect();
-            format!("reaches only {}", names.join(", "))
+            format!("can reach only {}", names.join(", "))
         }
-        Network::Host => "has the network of this machine".to_owned(),
+        Network::Host => "uses the network of this machine".to_owned(),
     };
     format!("{sandbox}: it can write only {}, and {network}.", places(policy))
 }

@@ -15,8 +15,8 @@ const NO_LIBRARY: &str = "error while loading shared libraries";
 const NOT_IN_PLACE: &str = "cross-device link";
 
 /// Why that is so in a folder whose changes are collected, and what to run instead.
-const RENAME: &str = "the sandbox cannot rename a folder that existed before the command; copy and remove it: \
-    `mv A B` does so, and `mv A B && git add -A A B` in a git repository";
+const RENAME: &str = "the sandbox cannot rename a folder that existed before the command; copy it and remove \
+    the original, as `mv A B` does; in a git repository, use `mv A B && git add -A A B`";
 
 /// How many paths are named.
 const MAX: usize = 3;

@@ -49,14 +49,14 @@ pub(super) fn notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
     let (memory, file_size, scratch) = (memory >> 20, file_size >> 20, scratch >> 20);
     let notes = [
         no_memory.then(|| {
-            format!("all processes of a command together have {memory} MiB of memory (`sandbox.memory`)")
+            format!("all processes of a command together can use at most {memory} MiB of memory (`sandbox.memory`)")
         }),
         no_process.then(|| {
-            format!("a command has at most {processes} processes and threads (`sandbox.processes`)")
+            format!("a command can have at most {processes} processes and threads (`sandbox.processes`)")
         }),
         no_size.then(|| format!("a command can write at most {file_size} MiB to each file")),
         is_full.then(|| {
-            format!("`/tmp` of a command has {scratch} MiB; larger files belong in the working directory")
+            format!("a command's `/tmp` can hold at most {scratch} MiB; larger files belong in the working directory")
         }),
     ];
     notes.into_iter().flatten().collect()
@@ -80,11 +80,12 @@ mod tests {
     }
 
     const MEMORY: &str =
-        "all processes of a command together have 100 MiB of memory (`sandbox.memory`)";
-    const PROCESSES: &str = "a command has at most 9 processes and threads (`sandbox.processes`)";
+        "all processes of a command together can use at most 100 MiB of memory (`sandbox.memory`)";
+    const PROCESSES: &str =
+        "a command can have at most 9 processes and threads (`sandbox.processes`)";
     const FILE_SIZE: &str = "a command can write at most 5 MiB to each file";
     const SCRATCH: &str =
-        "`/tmp` of a command has 7 MiB; larger files belong in the working directory";
+        "a command's `/tmp` can hold at most 7 MiB; larger files belong in the working directory";
 
     #[test]
     fn a_limit_that_ended_a_command_is_named() {

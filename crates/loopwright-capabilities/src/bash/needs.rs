@@ -62,8 +62,8 @@ const THIS_MACHINE: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 
 const NO_NETWORK: &str = "the sandbox has no network";
 
-const OWN_LOOPBACK: &str = "each command has a loopback interface of its own: it reaches servers that it starts itself, but none \
-    of other commands or of this machine";
+const OWN_LOOPBACK: &str = "each command has its own loopback interface: it can reach servers that it starts itself, but no \
+    servers of other commands or of this machine";
 
 impl Needs {
     /// Adds what a command asks for to what it may do anyway. The call has been decided about.

@@ -53,7 +53,7 @@ pub struct EditArgs {
 
 const DESCRIPTION: &str = "Replaces text in a file in the working directory. `old_string` must occur \
     exactly once and is replaced by `new_string`; with `replace_all`, every occurrence is \
-    replaced. Pass `edits` to make several changes at once: either all of them are made or none.";
+    replaced. Pass `edits` to make several changes in one call: either all of them are made or none.";
 
 impl EditFile {
     /// Creates the tool for a directory.

@@ -56,7 +56,10 @@ pub(super) struct Place {
     pub(super) screen: OnceLock<Screen>,
 }
 
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once, and is one a call")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is destructured immediately, and there is only one per call"
+)]
 enum Resolved {
     Folder(Folder),
     Place(Place),

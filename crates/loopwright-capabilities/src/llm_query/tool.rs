@@ -69,7 +69,7 @@ impl Tool for LlmQueryTool {
     fn description(&self) -> &'static str {
         "Asks a language model a question about general knowledge, reasoning or wording. That \
             model sees nothing of this conversation. Each question costs a model call, so answer \
-            yourself if you can."
+            it yourself if you can."
     }
 
     fn options(&self) -> ToolOptions {

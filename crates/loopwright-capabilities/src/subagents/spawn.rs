@@ -188,8 +188,8 @@ impl SpawnSubagent {
 
 fn describe(definitions: &[Arc<AgentDefinition>]) -> String {
     let mut text = "Gives a task to a sub-agent, which works on it in its own conversation, and \
-        returns its answer. To run several sub-agents at the same time, make several calls at \
-        once."
+        returns its answer. To run several sub-agents at the same time, make several calls in \
+        one response."
         .to_owned();
     if definitions.is_empty() {
         text.push_str("\n\nNo sub-agents are registered.");

@@ -150,7 +150,7 @@ fn lists_that_are_wrong_are_refused_with_their_position() {
     check(json!(vec![item("A", "pending"); 21]), "too many tasks: 21; pass at most 20");
     check(
         json!([item("A", "in_progress"), item("B", "in_progress")]),
-        "2 tasks are in progress; at most 1 can be in progress at once",
+        "2 tasks are in progress; at most 1 can be in progress at the same time",
     );
     assert_eq!(parse(&Value::Null, TodoPolicy::default()), Ok(TaskList::default()));
 }

@@ -68,7 +68,7 @@ pub enum TodoError {
         max: usize,
     },
     /// Too many tasks are in progress.
-    #[error("{count} tasks are in progress; at most {max} can be in progress at once")]
+    #[error("{count} tasks are in progress; at most {max} can be in progress at the same time")]
     TooManyInProgress {
         /// The number of tasks.
         count: usize,

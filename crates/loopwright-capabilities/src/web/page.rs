@@ -208,7 +208,7 @@ impl Pages {
         if robots::allows(&rules, path) {
             return Ok(());
         }
-        let reason = "the `robots.txt` of the site asks programs not to".to_owned();
+        let reason = "the site's `robots.txt` asks programs not to request it".to_owned();
         Err(FetchError::Refused { url: url.to_string(), reason })
     }
 

@@ -287,8 +287,8 @@ fn initialize() -> Value {
         },
         "authMethods": [{
             "id": API_KEY, "name": "API key",
-            "description": "Set the key of a provider, such as OPENAI_API_KEY, in the \
-                environment of the editor; `loopwright doctor` shows which keys are missing",
+            "description": "Set a provider's key, such as OPENAI_API_KEY, in the \
+                editor's environment; `loopwright doctor` shows which keys are missing",
         }],
     })
 }

@@ -25,7 +25,7 @@ const HELP: [&str; 9] = [
     "1  run the call once",
     "2  run the call, and allow all later calls in this project that match the rules shown",
     "s  run the call, and allow such calls for the rest of this session",
-    "3 [REASON]  deny the call; the agent receives the reason. Any other text is taken as a reason",
+    "3 [REASON]  deny the call; the agent receives the reason. Any other text is treated as a reason",
     "n!, ns!  deny the call and all later calls that match the rules: n! in this project, ns! in this session",
     "q  deny the call, and stop the agent",
     "e COMMAND, e JSON  run this command instead, or make the call with these arguments instead",

@@ -26,7 +26,7 @@ Configuration, highest precedence first:
   ~/.config/loopwright/config.toml
 
 Exit status:
-  0 done, 1 internal error, 2 wrong usage, 3 wrong configuration, 4 no model,
+  0 done, 1 internal error, 2 usage error, 3 invalid configuration, 4 no model,
   5 provider failed, 6 limit reached, 7 session in use, 8 denied, 9 needs input,
   10 no answer, 11 schema not matched, 12 verification failed,
   130 interrupted, 143 terminated";

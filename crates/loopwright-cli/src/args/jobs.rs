@@ -105,7 +105,7 @@ pub struct WorkerArgs {
     /// Process only sessions in this directory; repeatable [default: the current directory]
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
-    /// Process also the sessions that have their own directory in this one, and create it if it is missing
+    /// Also process the sessions that have their own directory in this one; create this one if it is missing
     #[arg(long, value_name = "DIR", help_heading = "Session")]
     pub session_dirs: Option<PathBuf>,
     /// Where the directories of sessions are stored.

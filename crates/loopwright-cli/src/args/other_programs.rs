@@ -23,22 +23,25 @@ const OTHERS: [(&[&str], &str); 11] = [
     ),
     (
         &["-a", "--ask-for-approval", "--permission-prompt-tool"],
-        "choose which calls ask with '--permission-mode', and what happens to those that do with '--on-ask'",
+        "choose which calls need approval with '--permission-mode', and how to handle them with '--on-ask'",
     ),
     (
         &["-i", "--prompt-interactive"],
-        "to begin a chat, use 'loopwright chat PROMPT'; to attach an image, '--image FILE'",
+        "to start a chat, use 'loopwright chat PROMPT'; to attach an image, '--image FILE'",
     ),
     (&["--settings", "--profile"], "to read another configuration file, use '--config FILE'"),
-    (&["--setting-sources"], "to load no files of settings, use '--bare'"),
-    (&["--input-format"], "to send several messages, pipe them into 'loopwright chat', one a line"),
+    (&["--setting-sources"], "to load no settings files, use '--bare'"),
+    (
+        &["--input-format"],
+        "to send several messages, pipe them into 'loopwright chat', one per line",
+    ),
     (
         &["--system-prompt-file", "--append-system-prompt-file"],
         "pass the text of the file: --system-prompt \"$(cat FILE)\"",
     ),
     (
         &["--agents"],
-        "write agents to files, which 'loopwright agents new' creates, and choose one with '--agent'",
+        "define agents in files (create one with 'loopwright agents new'), and choose one with '--agent'",
     ),
     (&["--debug"], "to record requests and responses, use '--record FILE'"),
     (&["--oss"], "to use a local model, use '--model ollama/NAME'"),

@@ -184,7 +184,7 @@ pub struct TokensArgs {
 pub enum TokensCommand {
     /// Create a token and print it; the token cannot be shown again
     ///
-    /// For limits that are not set, those of the server apply.
+    /// If you do not set a limit, the server's limit applies.
     Create(TokenCreateArgs),
     /// List the tokens without their secrets
     List(TokenListArgs),

@@ -41,10 +41,10 @@ pub struct SessionArgs {
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "MCP servers")]
 pub struct McpServerArgs {
-    /// Add the MCP servers of this file or JSON object, with the keys of `.mcp.json`; they need no trust
+    /// Add the MCP servers from this file or JSON object, which has the keys of `.mcp.json`; they do not require a trusted project
     #[arg(long, value_name = "FILE|JSON", value_hint = ValueHint::FilePath, value_parser = mcp_servers)]
     pub mcp_config: Vec<NamedServers>,
-    /// Use no MCP servers but those of --mcp-config
+    /// Use only the MCP servers from --mcp-config
     #[arg(long)]
     pub strict_mcp_config: bool,
 }

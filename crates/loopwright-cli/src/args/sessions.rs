@@ -79,7 +79,7 @@ pub struct ApprovalsArgs {
     /// Print one JSON object; with --follow, print one per session, each on its own line
     #[arg(long)]
     pub json: bool,
-    /// Use the sessions of this store
+    /// Use the sessions in this store
     #[arg(long, value_name = "URL", value_parser = StoreParser)]
     pub store: Option<Text>,
 }

@@ -43,13 +43,13 @@ pub(super) fn context(agent: &AgentLoop, state: &AgentState, window: u64) -> Str
     let all: u64 = rows.iter().map(|(_, tokens)| tokens).sum();
     let percent = |tokens: u64| (tokens * 100).checked_div(window).unwrap_or_default();
     let mut text =
-        format!("about {} of {} tokens ({} %)\n", number(all), number(window), percent(all));
+        format!("about {} of {} tokens ({}%)\n", number(all), number(window), percent(all));
     let rows = rows.iter().filter(|(_, tokens)| *tokens > 0);
     let row = |(name, tokens): &(&str, u64)| {
         vec![
             format!("  {name}"),
             format!("{:>9}", number(*tokens)),
-            format!("{:>3} %", percent(*tokens)),
+            format!("{:>3}%", percent(*tokens)),
         ]
     };
     text += &table(&rows.map(row).collect::<Vec<_>>());
@@ -113,7 +113,7 @@ pub(super) fn reasoning(state: &AgentState) -> String {
     let thought = turns.map(|turn| turn.message().reasoning()).find(|it| !it.trim().is_empty());
     match thought {
         Some(thought) => format!("{FAINT}{}{FAINT:#}", sanitize_terminal(thought.trim())),
-        None => "the model showed no reasoning".to_owned(),
+        None => "the model returned no reasoning".to_owned(),
     }
 }
 

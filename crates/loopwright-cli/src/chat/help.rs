@@ -6,7 +6,7 @@ use crate::chat_commands::COMMANDS;
 use crate::render::{WIDTH, wrap};
 
 const LAST: &str = "Alt-Enter, Ctrl-J, or a backslash before Enter starts a new line. While the agent works, \
-    Enter sends a line to it, and Esc or Ctrl-C stops it. Commands that only show information run at once; others run after the turn.";
+    Enter sends a line to it, and Esc or Ctrl-C stops it. Commands that only show information run immediately; others run after the turn.";
 
 /// Returns the output of `/help`.
 pub(super) fn help() -> String {

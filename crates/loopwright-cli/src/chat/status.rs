@@ -156,7 +156,7 @@ impl Status {
             Some(model),
             Some(format!("mode {}", self.mode)),
             place,
-            (self.totals.context > 0).then(|| format!("{} % of context", self.used_percent())),
+            (self.totals.context > 0).then(|| format!("{}% of context", self.used_percent())),
             (usage.total() > 0)
                 .then(|| format!("{} in, {} out", number(usage.input), number(usage.output))),
             (self.totals.cost > 0.0).then(|| format!("${:.2}", self.totals.cost)),
@@ -270,7 +270,7 @@ mod tests {
         let status = Status { totals, elapsed: Duration::from_mins(3), ..status(&workdir) };
         assert_eq!(
             status.line(100),
-            "acme/large · mode auto · shop (fix/a) · 15 % of context · 52,100 in, 1,200 out · $0.12 · 3 min"
+            "acme/large · mode auto · shop (fix/a) · 15% of context · 52,100 in, 1,200 out · $0.12 · 3 min"
         );
     }
 
@@ -298,7 +298,7 @@ mod tests {
             totals,
             ..status(Path::new("/home/me/a-folder-of-a-shop"))
         };
-        let rest = "15 % of context · 52,100 in, 1,200 out · $0.12";
+        let rest = "15% of context · 52,100 in, 1,200 out · $0.12";
         let lines = [150, 130, 99, 79, 50].map(|width| status.line(width));
         assert_eq!(
             lines,

@@ -34,7 +34,7 @@ impl ChatSession<'_> {
         let root = project.root.clone();
         let shown = sanitize_terminal(&plain(&root));
         if project.is_trusted() {
-            console::tell(&format!("{shown} is trusted already"));
+            console::tell(&format!("{shown} is already trusted"));
             return None;
         }
         // What is trusted is what is shown, whatever changes meanwhile.

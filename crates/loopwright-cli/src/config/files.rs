@@ -121,7 +121,7 @@ fn read(path: &Path) -> Result<Option<Found>, ConfigError> {
         Ok(text) => Ok(Some(Found { path: path.to_path_buf(), text })),
         Err(error) if is_absent(&error) && !path.is_symlink() => Ok(None),
         Err(error) if is_absent(&error) => {
-            let source = io::Error::new(error.kind(), "its link leads to no file");
+            let source = io::Error::new(error.kind(), "it is a broken symbolic link");
             Err(ConfigError::Read { path: path.to_path_buf(), source })
         }
         Err(source) => Err(ConfigError::Read { path: path.to_path_buf(), source }),

@@ -133,7 +133,7 @@ pub const KEYS: &[Key] = &[
     key::<Duration>("timeouts.first_byte", "seconds to wait for the first byte of a response"),
     key::<Duration>("timeouts.idle", "seconds to wait for each further piece of a response"),
     key::<Duration>("timeouts.total", "seconds to wait for a complete response"),
-    key::<Mode>("permissions.mode", "which calls run without a rule that allows them")
+    key::<Mode>("permissions.mode", "which calls run without an allow rule")
         .option("--permission-mode")
         .variable("LOOPWRIGHT_PERMISSION_MODE"),
     key::<RuleList>("permissions.allow", "calls that run without approval").option("--allow"),
@@ -155,7 +155,7 @@ pub const KEYS: &[Key] = &[
         "sandbox.hide",
         "paths that neither commands nor file tools may read, relative to the working directory or to `~`",
     ),
-    key::<Strings>("sandbox.allow", "protected names that commands may change"),
+    key::<Strings>("sandbox.allow", "names of protected files and folders that commands may change"),
     key::<Strings>(
         "sandbox.direct",
         "folders in the working directory in which changes made by commands are applied immediately",
@@ -170,7 +170,7 @@ pub const KEYS: &[Key] = &[
     ),
     key::<Strings>(
         "sandbox.environment",
-        "environment variables of commands: `NAME` to pass on the user's value, or `NAME=VALUE`",
+        "environment variables for commands: `NAME` to pass on the user's value, or `NAME=VALUE`",
     ),
     key::<Bytes>("sandbox.memory", "the maximum memory of all processes of a command"),
     key::<NonZeroU64>(

@@ -20,7 +20,7 @@ const BROUGHT: [(&str, &str); 3] = [
 pub(crate) const OF_RULES: [&str; 2] = ["web_fetch", "web_search"];
 
 /// Why such a tool is absent.
-const NO_RULE: &str = "no permission rule allows the tool, which it needs in every mode";
+const NO_RULE: &str = "no allow rule matches the tool, which requires one in every mode";
 
 /// Returns the tools that a definition names and that no known server or permission rule brings, each with the reason.
 pub(super) fn absent_tools(

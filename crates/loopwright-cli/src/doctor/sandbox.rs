@@ -85,9 +85,9 @@ async fn copied(backend: Backend) -> &'static str {
     // What is left is what was made for this.
     tried.and_then(|it| fs::remove_dir_all(it).ok());
     if works {
-        "Commands change copies of your caches of cargo, npm, pip, uv and Go.\n"
+        "Commands change copies of your cargo, npm, pip, uv and Go caches.\n"
     } else {
-        "Commands only read your caches of cargo and Go, and do not use those of npm, pip and uv.\n"
+        "Commands have read-only access to your cargo and Go caches, and do not use your npm, pip and uv caches.\n"
     }
 }
 

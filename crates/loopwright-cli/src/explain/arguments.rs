@@ -104,8 +104,7 @@ fn path_verdict(path: &Path, commands: &Commands, policy: &SandboxPolicy) -> Str
     match policy.withheld(&real) {
         Some(Withheld::Hidden) => return format!("hidden: {}", commands.hidden_by(&real)),
         Some(Withheld::Protected) => {
-            return "read-only: a permission rule or a setting of Loopwright protects it"
-                .to_owned();
+            return "read-only: a permission rule or a Loopwright setting protects it".to_owned();
         }
         None => {}
     }
@@ -125,8 +124,7 @@ fn path_verdict(path: &Path, commands: &Commands, policy: &SandboxPolicy) -> Str
         Some((_, true)) => format!("readable and writable{missing}"),
         Some(_) => format!("read-only{missing}"),
         None if real.starts_with("/etc") => {
-            "not visible, unless programs need it: of `/etc`, commands see about 40 files"
-                .to_owned()
+            "not visible, unless programs need it: commands see about 40 files of `/etc`".to_owned()
         }
         None if is_system_path(&real) => format!("read-only{missing}"),
         None if policy.cache.as_ref().is_some_and(|it| real.starts_with(it)) => {

@@ -37,7 +37,7 @@ pub(super) struct LineKeys {
 }
 
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the keys")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent fact about the keys")]
 struct Keys {
     /// Whether keys were waiting when the prompt opened.
     has_waited: bool,

@@ -70,7 +70,7 @@ async fn prepare(
     let mut tools = ToolSet::new();
     let every = typed.agents.is_empty();
     if every || typed.agents.iter().any(|it| it == AGENT) {
-        let about = "Works on the files of one directory: reads and changes files and runs \
+        let about = "Works on the files in one directory: reads and changes files and runs \
             commands.";
         tools.add(agent_tool(cli, &agent, &session, None, about));
     }
@@ -152,6 +152,6 @@ fn tool_server(startup: &Startup, wanted: &[ServedTools]) -> Result<ToolServer, 
     Ok(ToolServer::from_agent(&agent.with_tools(tools))
         .with_name("loopwright-tools", env!("CARGO_PKG_VERSION"))
         .with_instructions(format!(
-            "The tools work in {directory} and reach nothing outside it. Calls are subject to permission rules."
+            "The tools work in {directory} and cannot access anything outside it. Calls are subject to permission rules."
         )))
 }

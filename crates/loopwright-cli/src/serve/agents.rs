@@ -44,7 +44,7 @@ const SAME_AGENTS: Duration = Duration::from_secs(1);
 
 /// Sessions of other principals need directories of their own.
 #[derive(Debug, thiserror::Error)]
-#[error("sessions of other principals need directories of their own; pass `--session-dirs DIR`")]
+#[error("sessions of other principals need their own directories; pass `--session-dirs DIR`")]
 struct Shared;
 
 impl OfferedAgents {

@@ -137,7 +137,7 @@ pub enum SessionsError {
         path: PathBuf,
     },
     /// A worker cannot work below a folder.
-    #[error("{} cannot be a root of a worker; choose an existing directory", path.display())]
+    #[error("{} cannot be used as a worker root; choose an existing directory", path.display())]
     WorkerRoot {
         /// The folder.
         path: PathBuf,
@@ -217,7 +217,7 @@ pub enum SessionsError {
     },
     /// Another folder stands where its open calls were requested.
     #[error(
-        "{path} is another folder than the one in which session {} requested its open calls; to run them in this folder, add `-C {path}`",
+        "{path} is not the folder in which session {} requested its open calls; to run them in this folder, add `-C {path}`",
         short(id)
     )]
     ReplacedFolder {

@@ -85,10 +85,10 @@ pub(crate) fn tell_unknown(calls: &[UnknownChanges]) {
             || format!("`{}`", single_line(&call.tool, 200)),
             |command| format!("`{}` ({})", single_line(command, 200), single_line(&call.tool, 200)),
         );
-        console::warn(&format!("files that {command} may have changed were not undone"));
+        console::warn(&format!("file changes that {command} may have made were not undone"));
     }
     if let Some(more) = calls.len().checked_sub(MAX_UNKNOWN).filter(|more| *more > 0) {
-        console::warn(&format!("the same holds for {more} more calls"));
+        console::warn(&format!("the same applies to {more} more calls"));
     }
 }
 
@@ -138,8 +138,8 @@ pub(crate) fn tell_undone(undone: &[(String, UndoOutcome)]) {
                 console::warn(&format!("{path} was not restored: it has changed since"));
             }
             UndoOutcome::OtherFolder => console::warn(&format!(
-                "{path} was not restored: another folder is now at the path of the session's folder; move that one back, and rewind with \
-                    the files again"
+                "{path} was not restored: another folder is now at the path of the session's folder; move the session's folder back, and \
+                    rewind the files again"
             )),
         }
     }

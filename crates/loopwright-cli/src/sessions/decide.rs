@@ -54,7 +54,7 @@ pub(crate) enum UserDecision {
     Reply(String),
     /// The tool that runs elsewhere failed.
     Fail(String),
-    /// Leave the question undecided.
+    /// Leave the question unanswered.
     Cancel,
 }
 

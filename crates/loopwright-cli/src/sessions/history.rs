@@ -349,7 +349,7 @@ fn decided(path: &[u16], decision: &ApprovalDecision) -> Option<HistoryEntry> {
         ApprovalDecision::ApproveWith { .. } => "run it with different arguments",
         ApprovalDecision::Deny { .. } => "do not run it",
         ApprovalDecision::Reply(_) => "continue with the answer",
-        ApprovalDecision::Cancel => "leave the question undecided",
+        ApprovalDecision::Cancel => "leave the question unanswered",
         _ => "it was done",
     };
     let address = PendingApproval::format_address(path);

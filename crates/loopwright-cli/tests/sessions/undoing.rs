@@ -52,7 +52,7 @@ fn a_rewind_names_commands_whose_changes_it_cannot_undo_and_keeps_the_undo_for_t
     fs::create_dir(&project).unwrap();
     let rewind = || place.sessions(&["rewind", "--files", &id, "0"]);
     let done = rewind();
-    let told = "files that `echo late > late.txt` (bash_start) may have changed were not undone
+    let told = "file changes that `echo late > late.txt` (bash_start) may have made were not undone
 ";
     assert!(done.status == 0 && done.stderr.contains(told), "{}", done.stderr);
     for path in ["a.txt", "made.txt"] {

@@ -309,11 +309,11 @@ pub enum ApprovalDecision {
         /// The error, for the model.
         message: String,
     },
-    /// The user leaves the tool's question undecided: neither an answer nor a refusal.
+    /// The user leaves the tool's question unanswered: neither an answer nor a refusal.
     Cancel,
 }
 
-/// The reason for the model if the user left a question undecided.
+/// The reason for the model if the user left a question unanswered.
 pub(crate) const CANCELLED: &str = "the user dismissed the question without an answer";
 
 /// The reason for the model if no answer came before the deadline.

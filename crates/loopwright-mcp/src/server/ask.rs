@@ -162,7 +162,7 @@ pub(super) fn incapable(needed: ClientCapabilities) -> ErrorData {
 }
 
 /// Sends a request; `None` if the client refuses it.
-#[expect(deprecated, reason = "revisions that still have these requests use them")]
+#[expect(deprecated, reason = "earlier protocol revisions still use these requests")]
 async fn send(request: &InputRequest, context: &RequestContext<RoleServer>) -> Option<Value> {
     let peer = &context.peer;
     match request {

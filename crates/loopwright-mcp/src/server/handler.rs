@@ -84,7 +84,7 @@ fn internal(error: &BoxError) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }
 
-#[expect(deprecated, reason = "revisions that still have these methods use them")]
+#[expect(deprecated, reason = "earlier protocol revisions still use these methods")]
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let server = &self.server;

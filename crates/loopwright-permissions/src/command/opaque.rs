@@ -30,7 +30,7 @@ const BUILTINS: &[&str] = &[
 pub(super) fn reason(name: &str, words: &[Word]) -> Option<&'static str> {
     let arguments = &words[1..];
     if is_shell(name) {
-        return Some("a shell runs a string or a file");
+        return Some("a shell can run any string or file");
     }
     if BUILTINS.contains(&name) {
         return Some("the arguments do not show what the command runs or defines");

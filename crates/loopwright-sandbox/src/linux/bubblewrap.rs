@@ -37,7 +37,7 @@ pub(crate) fn launch(
 ) -> Result<(Pid, Inner), Refusal> {
     let at = |stage: &'static str| move |error: io::Error| Refusal::setup(stage, &error);
     let program = job.program.as_deref().unwrap_or(Path::new("/usr/bin/bwrap"));
-    let own = fs::read_link("/proc/self/exe").map_err(at("path of the helper"))?;
+    let own = fs::read_link("/proc/self/exe").map_err(at("finding the helper's path"))?;
     let (control_end, control) = io::pipe().map_err(at("pipe"))?;
     let (reports, reports_end) = io::pipe().map_err(at("pipe"))?;
     let (complaints, complaints_end) = io::pipe().map_err(at("pipe"))?;

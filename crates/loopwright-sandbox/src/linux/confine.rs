@@ -107,13 +107,13 @@ fn prepare(
     sys::reset_signals();
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     if let Some(identity) = confinement.identity {
-        become_user(identity).map_err(at("change of user"))?;
+        become_user(identity).map_err(at("changing the user"))?;
     }
     limit(&job.policy.limits, confinement.processes).map_err(at("resource limits"))?;
-    std::env::set_current_dir(&confinement.folder).map_err(at("change of folder"))?;
+    std::env::set_current_dir(&confinement.folder).map_err(at("changing the working folder"))?;
     connect(streams).map_err(at("standard streams"))?;
     if let Rights::Reduced { files, sockets, kernel, landlock } = &confinement.rights {
-        drop_capabilities().map_err(at("drop of capabilities"))?;
+        drop_capabilities().map_err(at("dropping capabilities"))?;
         rustix::thread::set_no_new_privs(true)
             .map_err(|error| at("no new privileges")(error.into()))?;
         restrict_files(files, &job.policy.network, *sockets, *landlock).map_err(at("landlock"))?;
@@ -123,7 +123,7 @@ fn prepare(
             })?;
         }
     }
-    sys::close_on_exec_from(3).map_err(at("closing of descriptors"))
+    sys::close_on_exec_from(3).map_err(at("closing descriptors"))
 }
 
 /// Sets the author for git in a separate home of the command. Without an author, git explains how to set one.

@@ -264,7 +264,7 @@ fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy
     if policy.withheld(workdir) == Some(Withheld::Hidden) {
         return Err(Refusal::Policy(format!(
             "commands cannot run in {}: `{}` is hidden from them; choose another folder, or remove the hidden \
-                path from `sandbox.hide` (including the project's) and from the denied files",
+                path from `sandbox.hide` (your own and the project's) and from the rules that deny files",
             workdir.display(),
             around(&policy.hidden, workdir).display()
         )));

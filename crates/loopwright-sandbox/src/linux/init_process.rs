@@ -40,7 +40,7 @@ pub(crate) fn start(
     confinement: Confinement,
     streams: Streams,
 ) -> Result<Pid, Refusal> {
-    let at = |error: io::Error| Refusal::setup("start of the command", &error);
+    let at = |error: io::Error| Refusal::setup("starting the command", &error);
     let (mut failure, failed) = io::pipe().map_err(at)?;
     match sys::clone_process(0).map_err(at)? {
         Side::Child => {

@@ -21,7 +21,7 @@ use crate::job::Refusal;
 use crate::removal;
 
 /// The name of the failed step if a cache cannot be a copy-on-write.
-pub(crate) const STAGE: &str = "overlay of a cache";
+pub(crate) const STAGE: &str = "mounting the overlay of a cache";
 
 /// The parts of a layer's folder.
 const UPPER: &str = "upper";

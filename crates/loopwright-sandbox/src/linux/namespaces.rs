@@ -222,9 +222,9 @@ fn settle(
     let devices = root::detach(view, &mut trees)?;
     if users == Users::Mapped {
         let (user, group) = (rustix::fs::Uid::ROOT, rustix::fs::Gid::ROOT);
-        rustix::thread::set_thread_groups(&[]).map_err(at("change of user"))?;
-        rustix::thread::set_thread_res_gid(group, group, group).map_err(at("change of user"))?;
-        rustix::thread::set_thread_res_uid(user, user, user).map_err(at("change of user"))?;
+        rustix::thread::set_thread_groups(&[]).map_err(at("changing the user"))?;
+        rustix::thread::set_thread_res_gid(group, group, group).map_err(at("changing the user"))?;
+        rustix::thread::set_thread_res_uid(user, user, user).map_err(at("changing the user"))?;
         // Changing the user has reset both.
         not_dumpable().map_err(at("dumpable"))?;
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();

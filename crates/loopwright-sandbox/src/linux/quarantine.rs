@@ -162,9 +162,9 @@ impl Sweep {
                 notes.push(taken_away(of_root, &path, reason));
             }
             let back = kept.put_back(root).into_iter();
-            notes.extend(back.map(|path| {
-                format!("the content that {} had before the command was restored", path.display())
-            }));
+            notes.extend(
+                back.map(|path| format!("the earlier content of {} was restored", path.display())),
+            );
         }
         notes
     }

@@ -116,7 +116,7 @@ fn at_entry<T>(entry: &Entry, result: io::Result<T>) -> Result<T, Refusal> {
                 entry.at.display()
             ))
         }
-        _ => Refusal::setup(format!("mount of {}", entry.at.display()), &error),
+        _ => Refusal::setup(format!("mounting {}", entry.at.display()), &error),
     })
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn detach(view: &View, trees: &mut Trees) -> Result<Vec<OwnedFd>, Ref
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     DEVICES
         .iter()
-        .map(|device| at(format!("clone of {device}"), open_tree(CWD, *device, flags)))
+        .map(|device| at(format!("cloning {device}"), open_tree(CWD, *device, flags)))
         .collect()
 }
 
@@ -182,9 +182,9 @@ pub(crate) fn build(
         }
     }
     name_users(identity).ok();
-    at("change of root", rustix::process::pivot_root(".", "."))?;
-    at("removal of the old root", unmount(".", UnmountFlags::DETACH))?;
-    at("change of root", std::env::set_current_dir("/"))?;
+    at("changing the root", rustix::process::pivot_root(".", "."))?;
+    at("removing the old root", unmount(".", UnmountFlags::DETACH))?;
+    at("changing the root", std::env::set_current_dir("/"))?;
     for path in [c"/", c"/dev"] {
         at("read-only root", sys::mount_setattr(CWD, path, 0, sys::READ_ONLY, None))?;
     }

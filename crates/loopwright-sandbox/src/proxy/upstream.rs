@@ -87,9 +87,7 @@ impl Upstream {
         let first = first.lines().next().unwrap_or_default();
         match first.split(' ').nth(1) {
             Some("200") => Ok(stream),
-            _ => {
-                Err(io::Error::other(format!("the proxy of this machine responded with `{first}`")))
-            }
+            _ => Err(io::Error::other(format!("this machine's proxy responded with `{first}`"))),
         }
     }
 

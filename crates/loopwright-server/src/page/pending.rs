@@ -225,7 +225,7 @@ fn question(id: &str, schema: Option<&Value>) -> Markup {
         div.row {
             button.yes name="decision" value="answer" { "Answer" }
             button.no name="decision" value="deny" formnovalidate { "Decline to answer" }
-            button name="decision" value="cancel" formnovalidate { "Leave it undecided" }
+            button name="decision" value="cancel" formnovalidate { "Leave it unanswered" }
             button.no name="decision" value="stop" formnovalidate { "Decline, and stop the run" }
         }
     }

@@ -61,7 +61,7 @@ pub enum DecisionBody {
         /// The answer, which must match the schema of the question or the result.
         answer: Value,
     },
-    /// The question of the tool stays undecided: the user neither answers nor declines.
+    /// The tool's question stays unanswered: the user neither answers nor declines.
     Cancel,
     /// The tool that runs elsewhere failed.
     Error {

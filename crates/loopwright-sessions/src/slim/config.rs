@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in configuration")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate switch in the configuration")]
 pub struct SlimSerializationConfig {
     /// The number of latest messages to keep; a call of the assistant and its results are kept
     /// together or not at all.

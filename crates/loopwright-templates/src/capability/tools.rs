@@ -225,8 +225,8 @@ impl Tool for WriteAgent {
     }
 
     fn description(&self) -> &'static str {
-        "Defines an agent. The definition is checked first: if it is invalid, the errors of each \
-            field are returned and nothing is written."
+        "Defines an agent. The definition is checked first: if it is invalid, the errors for \
+            each field are returned and nothing is written."
     }
 
     fn options(&self) -> ToolOptions {

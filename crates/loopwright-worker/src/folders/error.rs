@@ -61,8 +61,8 @@ pub enum FolderError {
     /// The store of the session failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An entry of the log of snapshots that this version does not know.
-    #[error("session {session} has an unknown entry in its log of snapshots; update this program")]
+    /// An entry of the snapshot log that this version does not know.
+    #[error("session {session} has an unknown entry in its snapshot log; update this program")]
     UnknownRecord {
         /// The session.
         session: SessionId,

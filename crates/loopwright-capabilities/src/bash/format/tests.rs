@@ -31,7 +31,7 @@ fn an_end_that_was_not_its_own_comes_first() {
     );
     check(
         &ended(ExitOutcome::Signalled(11)),
-        "The command ended by signal 11.\n\nExit code: 139\n\nso far",
+        "The command was terminated by signal 11.\n\nExit code: 139\n\nso far",
     );
     check(
         &ended(ExitOutcome::LimitReached(Limit::Memory)),

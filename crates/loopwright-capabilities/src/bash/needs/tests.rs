@@ -109,8 +109,8 @@ fn a_command_that_cannot_request_hosts_is_told_that_there_is_no_network() {
 
 #[test]
 fn a_refused_connection_to_this_machine_names_the_loopback_of_the_command() {
-    let note = "each command has a loopback interface of its own: it reaches servers that it starts itself, but none of other \
-        commands or of this machine";
+    let note = "each command has its own loopback interface: it can reach servers that it starts itself, but no servers of \
+        other commands or of this machine";
     for stderr in [
         "curl: (7) Failed to connect to 127.0.0.1 port 8123 after 0 ms: Couldn't connect to server",
         "bash: connect: Connection refused\nbash: line 1: /dev/tcp/localhost/8123: Connection refused",

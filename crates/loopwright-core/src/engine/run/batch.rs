@@ -159,8 +159,8 @@ impl Batch {
             CallState::Decided(ApprovalDecision::Approve) => (true, None),
             // No tool asked for a value: whether the call may run is still open.
             CallState::Decided(ApprovalDecision::Reply(_) | ApprovalDecision::Fail { .. }) => {
-                let text = "the call may already have run, and a reply does not decide \
-                    whether it runs again; run the call again?";
+                let text = "the call may already have run, and a reply does not say \
+                    whether to run it again; run it again?";
                 let question = ApprovalRequest::new(text, ApprovalRequest::RECOVERY);
                 self.asked.push((index, AskedCall { question, arguments: edited }));
                 return None;

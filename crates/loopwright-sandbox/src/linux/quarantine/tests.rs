@@ -230,7 +230,7 @@ fn protected_files_that_were_changed_or_removed_are_put_back() {
     assert_eq!(hooks, ["mine", "mine", ""]);
     let ending = |end: &str| notes.iter().filter(|it| it.ends_with(end)).count();
     let changed = ending(", and the original was restored");
-    let removed = ending(" had before the command was restored");
+    let removed = notes.iter().filter(|it| it.starts_with("the earlier content of ")).count();
     assert_eq!((changed, removed, notes.len()), (2, 1, 4), "{notes:?}");
 }
 
