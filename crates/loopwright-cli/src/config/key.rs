@@ -172,7 +172,7 @@ pub const KEYS: &[Key] = &[
         "sandbox.environment",
         "environment variables for commands: `NAME` to pass on the user's value, or `NAME=VALUE`",
     ),
-    key::<Bytes>("sandbox.memory", "the maximum memory of all processes of a command"),
+    key::<Bytes>("sandbox.memory", "the maximum memory that a command's processes may use together"),
     key::<NonZeroU64>(
         "sandbox.processes",
         "the maximum number of processes and threads of a \
@@ -204,7 +204,7 @@ pub const KEYS: &[Key] = &[
     ),
     key::<ModelRef>(
         "aliases.NAME",
-        "the model for which NAME, such as `sonnet`, is a short name in `model`, `--model`, `/model` and agent definitions",
+        "the model that the short name NAME, such as `sonnet`, stands for in `model`, `--model`, `/model` and agent definitions",
     ),
     key::<SearchSetting>(
         "web.search",

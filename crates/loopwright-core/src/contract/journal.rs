@@ -99,7 +99,7 @@ pub enum EffectRecord {
 #[non_exhaustive]
 pub enum JournalError {
     /// Another writer appended to this session.
-    #[error("another writer changed the session; load it again and repeat the missing changes")]
+    #[error("another writer changed the session; load it again and reapply your changes")]
     Conflict,
     /// Changes existed, and they are permanently lost.
     #[error("the history was deleted, so its content is unknown")]

@@ -85,7 +85,7 @@ impl<'a> Jwt<'a> {
         let named = |it: &&Jwk| self.key_id.is_none() || it.kid == self.key_id;
         let mut fitting = keys.iter().filter(named).filter(|it| it.fits(self.algorithm));
         if !fitting.any(|key| self.is_signed_by(key)) {
-            return Err(InvalidToken("no key of the issuer matches the signature"));
+            return Err(InvalidToken("the signature matches none of the issuer's keys"));
         }
         let malformed = InvalidToken("it is malformed");
         let claims = BASE64.decode(self.payload).map_err(|_| malformed)?;

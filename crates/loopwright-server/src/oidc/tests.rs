@@ -201,7 +201,7 @@ async fn tokens_that_are_forged_or_malformed_are_refused() {
     let issuer = Issuer::start(&[signer.jwk("1"), Signer::ed_dsa().jwk("2")]).await;
     let (accepted, claims) = (issuer.accepted(), issuer.claims());
     let token = signer.sign(&header("ES256", "1"), &claims);
-    let unsigned = "no key of the issuer matches the signature";
+    let unsigned = "the signature matches none of the issuer's keys";
     let check = async |token: &str, expect: &str| {
         assert_eq!(seen(&accepted, token, NOW).await, Err(expect.to_owned()), "{token}");
     };

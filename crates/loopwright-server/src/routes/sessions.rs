@@ -178,7 +178,7 @@ pub(crate) fn operations() -> Vec<Operation> {
                 "get",
                 "/v1/sessions/{session}/export",
                 "exportSession",
-                "Export a session in the format of `loopwright sessions import`",
+                "Export a session as a file for `loopwright sessions import`",
             )
         },
         Operation {
