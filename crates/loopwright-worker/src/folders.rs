@@ -20,10 +20,7 @@ use uuid::Uuid;
 use self::record::{FolderContent, FolderFact, FolderHead, FolderWriter};
 
 pub use self::error::FolderError;
-pub(crate) use self::{
-    journal::SavedJournal,
-    open::{FolderCx, OpenFolder},
-};
+pub(crate) use self::{journal::SavedJournal, open::OpenFolder};
 
 /// Keeps the working directories of sessions in a storage of snapshots, so that any worker can continue any session.
 ///

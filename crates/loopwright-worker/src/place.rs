@@ -3,18 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
-#[cfg(all(feature = "workspaces", target_os = "linux"))]
-use loopwright_core::Clock;
 use loopwright_core::{AgentLoop, BoxError};
-#[cfg(all(feature = "workspaces", target_os = "linux"))]
-use loopwright_sessions::SessionStore;
 use loopwright_sessions::{
     ActionCx, AgentSession, SessionError, SessionHeader, SessionId, has_snapshots,
 };
 
 use crate::agents::AgentResolver;
 #[cfg(all(feature = "workspaces", target_os = "linux"))]
-use crate::folders::{FolderCx, OpenFolder, SavedJournal, SessionFolders};
+use crate::folders::{OpenFolder, SavedJournal, SessionFolders};
 
 /// The agent of a job, which is found only once the job has the lease on its session: it can depend on the working
 /// directory.
@@ -47,18 +43,9 @@ pub(crate) struct JobPlace<'a> {
     agents: &'a dyn AgentResolver,
     agent: JobAgent,
     #[cfg(all(feature = "workspaces", target_os = "linux"))]
-    folders: Option<WorkerFolders<'a>>,
+    folders: Option<&'a SessionFolders>,
     #[cfg(all(feature = "workspaces", target_os = "linux"))]
     folder: OnceLock<Arc<OpenFolder>>,
-}
-
-/// The working directories of a worker, and what they are opened with.
-#[cfg(all(feature = "workspaces", target_os = "linux"))]
-#[derive(Clone, Copy)]
-pub(crate) struct WorkerFolders<'a> {
-    pub(crate) folders: &'a SessionFolders,
-    pub(crate) store: &'a Arc<dyn SessionStore>,
-    pub(crate) clock: &'a Arc<dyn Clock>,
 }
 
 impl<'a> JobPlace<'a> {
@@ -74,8 +61,8 @@ impl<'a> JobPlace<'a> {
     }
 
     #[cfg(all(feature = "workspaces", target_os = "linux"))]
-    pub(crate) fn with_folders(self, folders: WorkerFolders<'a>) -> Self {
-        Self { folders: Some(folders), ..self }
+    pub(crate) fn with_folders(self, folders: Option<&'a SessionFolders>) -> Self {
+        Self { folders, ..self }
     }
 
     pub(crate) fn agent(&self) -> &JobAgent {
@@ -89,8 +76,8 @@ impl<'a> JobPlace<'a> {
         cx: &ActionCx<'_>,
     ) -> Result<(), SessionError> {
         #[cfg(all(feature = "workspaces", target_os = "linux"))]
-        if let Some(WorkerFolders { folders, store, clock }) = self.folders {
-            let opened = folders.open(session, FolderCx { store, clock, lease: cx.lease() }).await;
+        if let Some(folders) = self.folders {
+            let opened = folders.open(session, cx).await;
             let opened = opened.map_err(|error| SessionError::Action(error.into()))?;
             if let Some(folder) = opened {
                 let _first = self.folder.set(folder);

@@ -6,8 +6,6 @@ use loopwright_core::OnInterrupted;
 use loopwright_sessions::{ClaimedJob, JobOutcome, JobQueue, SessionRuntime};
 use tokio_util::sync::CancellationToken;
 
-#[cfg(all(feature = "workspaces", target_os = "linux"))]
-use crate::place::WorkerFolders;
 use crate::{
     deliver::DeliverJob,
     event::{JobCounts, WorkerEvent},
@@ -59,7 +57,9 @@ impl JobRunner<'_> {
                 format!("gave up: {} workers died while processing the job", claimed.crashes);
             return JobResult::Is(JobOutcome::Failed(reason.into()));
         }
-        let place = place(worker);
+        let place = JobPlace::new(&*worker.agents);
+        #[cfg(all(feature = "workspaces", target_os = "linux"))]
+        let place = place.with_folders(worker.folders.as_ref());
         let runtime = SessionRuntime::new(Arc::clone(&worker.store), place.agent().clone())
             .with_env(worker.env.clone())
             .with_owner(Arc::clone(&worker.owner))
@@ -85,15 +85,4 @@ impl JobRunner<'_> {
             Err(error) => JobResult::of_error(&error),
         }
     }
-}
-
-/// Returns the place of a job of a worker, whose agent is found later.
-fn place(worker: &Worker) -> JobPlace<'_> {
-    let place = JobPlace::new(&*worker.agents);
-    #[cfg(all(feature = "workspaces", target_os = "linux"))]
-    if let Some(folders) = &worker.folders {
-        let Worker { store, env, .. } = worker;
-        return place.with_folders(WorkerFolders { folders, store, clock: &env.clock });
-    }
-    place
 }

@@ -1,7 +1,6 @@
 //! The directory of a session while a job works in it.
 
 use std::{
-    error::Error,
     fs::DirBuilder,
     os::unix::fs::DirBuilderExt as _,
     path::PathBuf,
@@ -11,7 +10,7 @@ use std::{
 
 use futures::{FutureExt as _, lock::Mutex};
 use loopwright_core::{CallState, Clock, ExecutionStatus, Failure, FailureKind, JournalError};
-use loopwright_sessions::{AgentSession, Lease, SessionError, SessionId, SessionStore};
+use loopwright_sessions::{ActionCx, AgentSession, SessionError, SessionId, SessionStore};
 use loopwright_workspaces::{Snapshot, SnapshotError, Snapshots};
 use uuid::Uuid;
 
@@ -31,13 +30,6 @@ const OUTDATED: Duration = Duration::from_hours(24);
 
 /// How much the clock of the storage may differ.
 const SKEW: Duration = Duration::from_hours(1);
-
-/// What an open directory needs of its job.
-pub(crate) struct FolderCx<'a> {
-    pub(crate) store: &'a Arc<dyn SessionStore>,
-    pub(crate) clock: &'a Arc<dyn Clock>,
-    pub(crate) lease: Option<Lease>,
-}
 
 /// The directory of a session that this process may change.
 pub(crate) struct OpenFolder {
@@ -72,7 +64,7 @@ impl SessionFolders {
     pub(crate) async fn open(
         &self,
         session: &AgentSession,
-        cx: FolderCx<'_>,
+        cx: &ActionCx<'_>,
     ) -> Result<Option<Arc<OpenFolder>>, FolderError> {
         let Some(path) = self.folder_of(session.header()) else { return Ok(None) };
         let (id, machine) = (session.id().clone(), machine_id(&self.root)?);
@@ -91,7 +83,7 @@ impl SessionFolders {
             _ => {}
         }
         let writer = FolderWriter {
-            lease: cx.lease.map_or(0, |lease| lease.number),
+            lease: cx.lease().map_or(0, |lease| lease.number),
             id: Uuid::new_v4().to_string().into(),
         };
         let claimed = Instant::now();
@@ -105,7 +97,7 @@ impl SessionFolders {
             machine,
             host: Arc::clone(&self.host),
             store: Arc::clone(cx.store),
-            clock: Arc::clone(cx.clock),
+            clock: Arc::clone(&cx.env.clock),
             writer,
             claimed,
             state: Mutex::new(state),
@@ -168,7 +160,8 @@ impl OpenFolder {
                 FolderContent::Saved(id)
             }
             Err(error) => {
-                let reason = told(&error);
+                let reason: Arc<str> =
+                    Failure::from_error(FailureKind::Other, &error).to_string().into();
                 tracing::warn!(session = %self.id, %reason, "the working directory was not saved");
                 let (machine, host) = (Arc::clone(&self.machine), Arc::clone(&self.host));
                 FolderContent::Unsaved { machine, host, reason }
@@ -276,9 +269,4 @@ impl OpenFolder {
         self.snapshots.remove_unused(&[id], age).boxed().await?;
         Ok(())
     }
-}
-
-/// Writes an error with its causes.
-fn told(error: &(dyn Error + 'static)) -> Arc<str> {
-    Failure::from_error(FailureKind::Other, error).to_string().into()
 }
