@@ -35,8 +35,9 @@ pub(super) fn notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
     let mut notes: Vec<String> =
         failed_renames(output, policy).then(|| RENAME.to_owned()).into_iter().collect();
     // The other backends show more than the policy says, or have a root of their own.
-    let shows_exactly = [Backend::Namespaces, Backend::Bubblewrap];
-    if output.outcome.is_success() || !shows_exactly.iter().any(|it| it.name() == output.driver) {
+    let backend = Backend::named(&output.driver);
+    let shows_exactly = matches!(backend, Some(Backend::Namespaces | Backend::Bubblewrap));
+    if output.outcome.is_success() || !shows_exactly {
         return notes;
     }
     notes.extend(missing_libraries(output, policy));

@@ -30,7 +30,7 @@ const NO_SIZE: [&str; 2] = ["file too large", "file size limit exceeded"];
 
 /// Names the limits that a command reached, or of which it said that it did.
 pub(super) fn notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
-    if output.outcome.is_success() || !Backend::ALL.iter().any(|it| it.name() == output.driver) {
+    if output.outcome.is_success() || Backend::named(&output.driver).is_none() {
         return Vec::new();
     }
     let texts = [&output.stderr.head, &output.stderr.tail, &output.stdout.head];

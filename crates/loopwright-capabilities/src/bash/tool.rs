@@ -389,7 +389,7 @@ impl Bash {
             None => (self.sandbox.run(&command, &policy, &mut observer, cancel).await?, None),
         };
         let left = wrapped.and_then(|it| it.unwrap(&mut output.stderr));
-        if Backend::ALL.iter().any(|backend| backend.name() == output.driver) {
+        if Backend::named(&output.driver).is_some() {
             output.notes.extend(direct.map(|reason| direct_note(&policy, &reason)));
         }
         output.notes.extend(denial_notes(&output, &policy));
