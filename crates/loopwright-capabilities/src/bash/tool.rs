@@ -280,12 +280,12 @@ impl Bash {
     }
 
     /// Returns what commands may do.
-    pub(super) fn rules(&self) -> SandboxPolicy {
+    fn rules(&self) -> SandboxPolicy {
         self.rules_for(None)
     }
 
     /// Returns what a command may do for which the model asks for this much time.
-    pub(super) fn rules_for(&self, seconds: Option<NonZeroU32>) -> SandboxPolicy {
+    fn rules_for(&self, seconds: Option<NonZeroU32>) -> SandboxPolicy {
         let policy = (*self.policy).clone();
         let wanted = seconds.map(|it| Duration::from_secs(it.get().into()));
         if self.has_own_limits {
@@ -297,20 +297,6 @@ impl Bash {
         policy
             .with_timeout(wanted.unwrap_or(usual).min(longest))
             .with_output(self.output_policy.caps())
-    }
-
-    /// Says that a command had less time than the model asked for. `None` means that it had all of it.
-    pub(super) fn shortened(&self, args: &BashArgs) -> Option<String> {
-        let wanted = Duration::from_secs(args.timeout_seconds?.get().into());
-        let given = self.rules_for(args.timeout_seconds).limits.timeout;
-        let note = || {
-            format!(
-                "the requested time of {} seconds was reduced to the maximum of {} seconds",
-                wanted.as_secs(),
-                given.as_secs_f64()
-            )
-        };
-        (given < wanted).then(note)
     }
 
     /// Returns the directory that commands begin in.
@@ -393,7 +379,7 @@ impl Bash {
             output.notes.extend(direct.map(|reason| direct_note(&policy, &reason)));
         }
         output.notes.extend(denial_notes(&output, &policy));
-        output.notes.extend(self.shortened(args));
+        output.notes.extend(reduced_time_note(args, &policy));
         output.notes.extend(needs::notes(&output, &policy, &self.needs));
         if !output.network.is_empty() {
             on_network(NetworkUsed { hosts: output.network.clone() });
@@ -458,6 +444,20 @@ impl Bash {
         }
         remember(told(&text, output), left)
     }
+}
+
+/// Says that a command has less time than the model asked for. `None` means that it has all of it.
+pub(super) fn reduced_time_note(args: &BashArgs, policy: &SandboxPolicy) -> Option<String> {
+    let wanted = Duration::from_secs(args.timeout_seconds?.get().into());
+    let given = policy.limits.timeout;
+    let note = || {
+        format!(
+            "the requested time of {} seconds was reduced to the maximum of {} seconds",
+            wanted.as_secs(),
+            given.as_secs_f64()
+        )
+    };
+    (given < wanted).then(note)
 }
 
 /// Runs blocking work on a blocking thread.

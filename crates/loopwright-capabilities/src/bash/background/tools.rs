@@ -13,6 +13,7 @@ use crate::bash::background::shells::{Said, Shells};
 use crate::bash::denial_notes;
 use crate::bash::directory::Wrapped;
 use crate::bash::needs::{self, NetworkUsed};
+use crate::bash::tool::reduced_time_note;
 use crate::bash::{Bash, BashArgs, BashError};
 
 /// The longest wait for something new, in seconds.
@@ -122,6 +123,7 @@ impl Tool for BashStart {
         let (run, scope) = self.shells.scope(cx);
         let note = self.bash.judge(&args.command)?;
         let policy = self.bash.rules_of_background(&args)?;
+        let reduced = reduced_time_note(&args, &policy).map(|it| format!("[{it}]"));
         self.shells.check(&run)?;
         let directory = self.bash.directory(cx.state);
         let line = match &directory {
@@ -140,8 +142,7 @@ impl Tool for BashStart {
         };
         let id = self.shells.keep(&run, &args.command, child, &scope, on_end)?;
         let started = format!("Command {id} is running; read its output with bash_read.");
-        let shortened = self.bash.shortened(&args).map(|it| format!("[{it}]"));
-        let notes = note.into_iter().chain(shortened);
+        let notes = note.into_iter().chain(reduced);
         let started = notes.fold(started, |text, note| format!("{text}\n\n{note}"));
         // It changes files while it runs, which may be after this call.
         Ok(ToolOutput::text(started).with_changed_files(FilesChanged::Unknown))
