@@ -19,6 +19,8 @@ mod background;
 mod capability;
 pub(crate) mod settings;
 
+use std::borrow::Cow;
+
 use loopwright_sandbox::{Output, SandboxPolicy};
 
 /// Returns notes that name what the sandbox denied a command: paths that it cannot use, and limits that it reached. Empty if the
@@ -26,6 +28,12 @@ use loopwright_sandbox::{Output, SandboxPolicy};
 pub fn denial_notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
     let paths = denied::notes(output, policy).into_iter();
     paths.chain(limited::notes(output, policy)).collect()
+}
+
+/// Returns what a command printed, as far as it was captured: the beginning and the end of its errors, and of its output.
+fn printed(output: &Output) -> [Cow<'_, str>; 4] {
+    let (errors, texts) = (&output.stderr, &output.stdout);
+    [&errors.head, &errors.tail, &texts.head, &texts.tail].map(|it| String::from_utf8_lossy(it))
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 use loopwright_sandbox::{Backend, Output, SandboxPolicy, Withheld, is_system_path};
 
+use crate::bash::printed;
+
 /// Where the sandbox has its own home, scratch space and devices.
 const HOME: &str = "/tmp/home";
 const OWN: [&str; 4] = ["/tmp", "/dev", "/proc", "/sys"];
@@ -41,8 +43,8 @@ pub(super) fn notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
         return notes;
     }
     notes.extend(missing_libraries(output, policy));
-    for bytes in [&output.stderr.head, &output.stderr.tail, &output.stdout.head] {
-        for line in String::from_utf8_lossy(bytes).lines() {
+    for text in printed(output) {
+        for line in text.lines() {
             let named = complaint(line).and_then(|(said, path)| reason(said, &path, policy));
             if let Some(note) = named.or_else(|| hidden_in_folder(line, policy))
                 && !notes.contains(&note)
@@ -67,8 +69,8 @@ fn failed_renames(output: &Output, policy: &SandboxPolicy) -> bool {
         let is_hard_link = ["hard link", "hardlink"].iter().any(|it| lower.contains(it));
         lower.contains(NOT_IN_PLACE) && !is_hard_link && !words(line).any(is_elsewhere)
     };
-    let said = [&output.stderr.head, &output.stderr.tail];
-    output.staged && said.iter().any(|it| String::from_utf8_lossy(it).lines().any(fails))
+    let [head, tail, ..] = printed(output);
+    output.staged && [head, tail].iter().any(|it| it.lines().any(fails))
 }
 
 /// Names a hidden folder of libraries if a program did not start without it.

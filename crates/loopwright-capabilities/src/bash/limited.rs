@@ -2,6 +2,8 @@
 
 use loopwright_sandbox::{Backend, ExitOutcome, Limit, Limits, Output, SandboxPolicy};
 
+use crate::bash::printed;
+
 /// The signal for a file that is larger than allowed.
 const TOO_LARGE: i32 = 25;
 
@@ -33,8 +35,7 @@ pub(super) fn notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
     if output.outcome.is_success() || Backend::named(&output.driver).is_none() {
         return Vec::new();
     }
-    let texts = [&output.stderr.head, &output.stderr.tail, &output.stdout.head];
-    let texts = texts.map(|it| String::from_utf8_lossy(it).to_ascii_lowercase());
+    let texts = printed(output).map(|it| it.to_ascii_lowercase());
     let says = |phrases: &[&str]| {
         texts.iter().any(|text| phrases.iter().any(|phrase| text.contains(phrase)))
     };

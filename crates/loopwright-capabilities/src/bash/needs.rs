@@ -10,7 +10,7 @@ use loopwright_sandbox::{
 use serde::{Deserialize, Serialize};
 
 use crate::bash::confinement::has_own_loopback;
-use crate::bash::{BashArgs, BashError};
+use crate::bash::{BashArgs, BashError, printed};
 
 /// Hosts that a command reached by name, or that were denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,9 +177,8 @@ pub(super) fn notes(output: &Output, policy: &SandboxPolicy, needs: &Needs) -> V
     if output.outcome.is_success() {
         return notes;
     }
-    let streams = [&output.stderr.head, &output.stderr.tail, &output.stdout.tail];
-    let streams = streams.map(|bytes| String::from_utf8_lossy(bytes));
-    let said = |texts: &[&str]| streams.iter().any(|it| texts.iter().any(|text| it.contains(text)));
+    let printed = printed(output);
+    let said = |texts: &[&str]| printed.iter().any(|it| texts.iter().any(|text| it.contains(text)));
     if policy.network.is_closed() && said(&NOT_FOUND) {
         let note = match needs {
             Needs::Refused => NO_NETWORK.to_owned(),

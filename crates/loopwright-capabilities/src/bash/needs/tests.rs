@@ -108,6 +108,16 @@ fn a_command_that_cannot_request_hosts_is_told_that_there_is_no_network() {
 }
 
 #[test]
+fn a_host_that_was_not_found_is_noted_wherever_the_command_printed_it() {
+    let said = "npm error code ENOTFOUND";
+    let policy = SandboxPolicy::in_dir("/srv");
+    let on = |output: Output| notes(&output, &policy, &Needs::Refused);
+    let note = vec!["the sandbox has no network".to_owned()];
+    assert_eq!(on(Output::exited(1, said, "")), note);
+    assert_eq!(on(Output::exited(1, "", said)), note);
+}
+
+#[test]
 fn a_refused_connection_to_this_machine_names_the_loopback_of_the_command() {
     let note = "each command has its own loopback interface: it can reach servers that it starts itself, but no servers of \
         other commands or of this machine";
