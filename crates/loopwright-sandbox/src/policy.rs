@@ -371,6 +371,11 @@ impl SandboxPolicy {
         self
     }
 
+    /// Returns `true` if the command may write to the working folder, but the changes are discarded.
+    pub fn discards_changes(&self) -> bool {
+        self.workdir_access == WorkdirAccess::Discarded
+    }
+
     /// Adds a path that may be written to.
     pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
         self.write_paths.push(path.into());

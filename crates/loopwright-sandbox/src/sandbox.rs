@@ -10,9 +10,7 @@ use crate::guarantee::Guarantees;
 use crate::output::{ExitOutcome, Output, OutputStream};
 use crate::policy::SandboxPolicy;
 #[cfg(target_os = "linux")]
-use crate::policy::WorkdirAccess;
-#[cfg(target_os = "linux")]
-use crate::transaction::{Transaction, made_at_once, read_only_instead};
+use crate::transaction::{Transaction, not_staged};
 
 /// Runs commands under policies.
 ///
@@ -78,15 +76,13 @@ impl dyn Sandbox + '_ {
         let staged = policy.clone().with_transaction(&transaction);
         match self.run(command, &staged, observer, cancel).await {
             Err(SandboxError::NotStaged { reason }) => {
-                let is_discarded = policy.workdir_access == WorkdirAccess::Discarded;
-                if !is_discarded {
+                if !policy.discards_changes() {
                     transaction.mark_direct().map_err(|error| SandboxError::NotStaged {
                         reason: format!("{reason}; {error}"),
                     })?;
                 }
                 let mut output = self.run(command, policy, observer, cancel).await?;
-                let note = if is_discarded { read_only_instead } else { made_at_once };
-                output.notes.push(note(&reason));
+                output.notes.push(not_staged(policy, &reason));
                 transaction.discard();
                 Ok((output, None))
             }

@@ -44,7 +44,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 
 pub use self::error::TransactionError;
-pub use self::notes::{NO_PLACE, made_at_once, read_only_instead};
+pub use self::notes::{NO_PLACE, made_at_once, not_staged};
 pub use self::scan::{Change, ChangeKind, Changes, Conflict, Refused};
 pub use self::undo::{Before, Undone, originals, root_of, undo};
 

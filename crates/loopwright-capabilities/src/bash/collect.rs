@@ -9,7 +9,7 @@ use loopwright_core::{CallState, ChangedFile, FilesChanged, ToolCx, ToolOutput};
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
     Applied, Before, Change, ChangeKind, Changes, Fate, NO_PLACE, Transaction, TransactionError,
-    Undone, made_at_once, originals, read_only_instead, root_of, staging_for,
+    Undone, originals, root_of, staging_for,
 };
 use loopwright_sandbox::{Backend, BackendChoice, SandboxPolicy, WorkdirAccess};
 
@@ -146,7 +146,7 @@ impl Collect {
     ) -> Result<(Changes, Vec<String>), BashError> {
         let screen = policy.screen(self.screen.clone());
         let changes = transaction.changes(&screen).map_err(BashError::Changes)?;
-        let notes = if is_discarded(policy) {
+        let notes = if policy.discards_changes() {
             changes.discarded_note().into_iter().collect()
         } else {
             changes.notes()
@@ -171,16 +171,6 @@ impl Collect {
         let result = serde_json::to_vec(output).unwrap_or_default();
         transaction.apply_with(changes, &result).map_err(BashError::Changes)
     }
-}
-
-/// Returns `true` if the changes of commands are not applied.
-pub(super) fn is_discarded(policy: &SandboxPolicy) -> bool {
-    policy.workdir_access == WorkdirAccess::Discarded
-}
-
-/// Says why changes are not collected.
-pub(super) fn direct_note(policy: &SandboxPolicy, reason: &str) -> String {
-    if is_discarded(policy) { read_only_instead(reason) } else { made_at_once(reason) }
 }
 
 /// Returns what a command changed, as a tool reports it.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use loopwright_core::{
     AgentState, BoxError, FilesChanged, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput, Writes,
 };
-use loopwright_sandbox::transaction::{Change, Transaction};
+use loopwright_sandbox::transaction::{Change, Transaction, not_staged};
 use loopwright_sandbox::{
     Backend, BackendChoice, Command, ExitOutcome, Output, OutputStream, Sandbox, SandboxPolicy,
 };
@@ -21,9 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::background::BackgroundTasks;
 use crate::bash::background::LastingCommands;
-use crate::bash::collect::{
-    Begun, Collect, Entry, Place, changed_files, direct_note, is_discarded,
-};
+use crate::bash::collect::{Begun, Collect, Entry, Place, changed_files};
 use crate::bash::confinement;
 use crate::bash::danger::{self, OnDangerousCommand};
 use crate::bash::denial_notes;
@@ -376,7 +374,7 @@ impl Bash {
         };
         let left = wrapped.and_then(|it| it.unwrap(&mut output.stderr));
         if Backend::named(&output.driver).is_some() {
-            output.notes.extend(direct.map(|reason| direct_note(&policy, &reason)));
+            output.notes.extend(direct.map(|reason| not_staged(&policy, &reason)));
         }
         output.notes.extend(denial_notes(&output, &policy));
         output.notes.extend(reduced_time_note(args, &policy));
@@ -413,7 +411,7 @@ impl Bash {
         let (changes, notes) = self.collect.judge(&transaction, policy)?;
         output.notes.extend(notes);
         let answer = self.answer(&output, seconds, note.clone(), left.clone());
-        if is_discarded(policy) {
+        if policy.discards_changes() {
             return Ok(answer.with_changed_files(changed_files([])));
         }
         let answer = answer.with_changed_files(changed_files(changes.made()));

@@ -81,6 +81,13 @@ fn every_tier_has_its_name() {
 }
 
 #[test]
+fn changes_to_a_writable_folder_can_be_discarded() {
+    let policy = || SandboxPolicy::in_dir("/w");
+    let policies = [policy(), policy().discard_changes(), policy().read_only().discard_changes()];
+    assert_eq!(policies.map(|it| it.discards_changes()), [false, true, false]);
+}
+
+#[test]
 fn half_of_what_is_kept_is_the_beginning() {
     assert_eq!(
         OutputLimits::per_stream(5),

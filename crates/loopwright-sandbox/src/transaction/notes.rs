@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::Applied;
 use super::scan::{Changes, Conflict};
+use crate::policy::SandboxPolicy;
 
 /// How many paths are named in one note.
 const MAX_NAMED: usize = 8;
@@ -20,12 +21,16 @@ pub fn made_at_once(reason: &str) -> String {
     )
 }
 
-/// Says in a sentence that a command could not change the folder, because its changes are discarded
-/// and cannot be staged.
-pub fn read_only_instead(reason: &str) -> String {
-    format!(
-        "the folder was read-only, because changes to it are discarded and cannot be staged here: {reason}"
-    )
+/// Returns a message about the effect on a command if its changes cannot be staged: they are applied
+/// immediately, or the folder is read-only if the policy discards them.
+pub fn not_staged(policy: &SandboxPolicy, reason: &str) -> String {
+    if policy.discards_changes() {
+        format!(
+            "the folder was read-only, because changes to it are discarded and cannot be staged here: {reason}"
+        )
+    } else {
+        made_at_once(reason)
+    }
 }
 
 impl Changes {
