@@ -1,13 +1,17 @@
 //! Files in a folder, accessed without following links, with names that other processes cannot
 //! guess.
 
+use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, lgetxattr, openat2};
+
+/// The attribute of a folder in a layer that hides the one below it completely.
+pub(crate) const OPAQUE: &CStr = c"user.overlay.opaque";
 
 /// Opens a path below a folder, through no link.
 pub(crate) fn open_below(folder: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
@@ -34,6 +38,12 @@ pub(crate) fn make_open_writable(folder: &OwnedFd) {
     {
         fs::set_permissions(folder, fs::Permissions::from_mode(status.mode() | 0o700)).ok();
     }
+}
+
+/// Returns `true` if a folder of a layer hides the one below it completely.
+pub(crate) fn is_opaque(folder: &Path) -> bool {
+    let mut value = [0_u8; 1];
+    lgetxattr(folder, OPAQUE, &mut value).is_ok() && value == *b"y"
 }
 
 /// Returns an unpredictable number.

@@ -4,7 +4,6 @@
 //! of its own, because two overlays must not write to the same one. When the command has ended, its changes are moved to
 //! `upper`.
 
-use std::ffi::CStr;
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -15,7 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::fs_view::{Seen, View};
-use crate::beneath::random;
+use crate::beneath::{OPAQUE, is_opaque, random};
 use crate::copied_cache::CopiedCache;
 use crate::job::Refusal;
 use crate::removal;
@@ -36,8 +35,6 @@ const STAMP: &str = "stamp";
 /// The file whose time says when the size was last determined.
 const MEASURED: &str = "measured";
 
-/// The attribute of a folder that hides the one below it completely.
-const OPAQUE: &CStr = c"user.overlay.opaque";
 /// The size beyond which the changes of commands are discarded, and how often it is determined.
 const MAX_BYTES: u64 = 4 << 30;
 const MEASURE: Duration = Duration::from_hours(24);
@@ -252,12 +249,6 @@ fn drop_outdated(upper: &Path, lower: &Path, depth: usize) -> io::Result<()> {
 
 fn changed(status: &Metadata) -> (i64, i64) {
     (status.ctime(), status.ctime_nsec())
-}
-
-/// Returns `true` if a folder of the layer hides the one below it completely.
-fn is_opaque(folder: &Path) -> bool {
-    let mut value = [0_u8; 1];
-    rustix::fs::lgetxattr(folder, OPAQUE, &mut value).is_ok() && value == *b"y"
 }
 
 /// Returns `true` if the changes take too much space. Determines that once a day only.

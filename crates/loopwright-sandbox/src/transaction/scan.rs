@@ -8,17 +8,17 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{lgetxattr, llistxattr, lremovexattr};
+use rustix::fs::{llistxattr, lremovexattr};
 
 use super::error::TransactionError;
 use super::plan::{Attributes, Look, Mark, Part, Step};
 use super::{Moment, UPPER, place};
+use crate::beneath::is_opaque;
 use crate::removal::{self, remove};
 use crate::screen::{self, DEEPEST, EntryKind, FolderView, Reason, Screen, TOO_DEEP, entries};
 
 /// How the names begin of what the file system notes for itself.
 const NOTES: &[u8] = b"user.overlay.";
-const OPAQUE: &str = "user.overlay.opaque";
 const CLOSES: Reason =
     Reason::new("would remove permissions that the folder's owner needs to enter it");
 
@@ -492,12 +492,6 @@ impl FolderView for Layers<'_> {
 /// Returns `true` if something stands for the removal of what is below it.
 fn is_whiteout(status: &Metadata) -> bool {
     status.file_type().is_char_device() && status.rdev() == 0
-}
-
-/// Returns `true` if a folder hides what is below it.
-fn is_opaque(folder: &Path) -> bool {
-    let mut value = [0_u8; 4];
-    matches!(lgetxattr(folder, OPAQUE, &mut value), Ok(1)) && value[0] == b'y'
 }
 
 fn same_content(one: &Path, other: &Path, status: &Metadata) -> bool {
