@@ -1,6 +1,5 @@
 //! The folder in which a session works, recognized when another one may have taken its place.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -89,11 +88,7 @@ fn origin(config: &str) -> Option<String> {
         let (key, value) = line.split_once('=')?;
         key.trim().eq_ignore_ascii_case("url").then(|| value.trim())
     })?;
-    let digest = Sha256::digest(url);
-    Some(digest.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").ok();
-        text
-    }))
+    Some(format!("{:x}", Sha256::digest(url)))
 }
 
 #[cfg(test)]

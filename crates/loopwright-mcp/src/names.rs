@@ -1,7 +1,6 @@
 //! The names of server tools for models and permission rules.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
@@ -71,12 +70,8 @@ fn shorten(clean: &str, name: &str, room: usize) -> String {
 }
 
 fn hash(name: &str) -> String {
-    let mut hash = String::from("_");
-    for byte in &Sha256::digest(name)[..4] {
-        // Writing to a string does not fail.
-        write!(hash, "{byte:02x}").ok();
-    }
-    hash
+    let digest = format!("{:x}", Sha256::digest(name));
+    format!("_{}", &digest[..8])
 }
 
 #[cfg(test)]

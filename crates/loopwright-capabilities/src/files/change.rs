@@ -314,8 +314,7 @@ impl fmt::Debug for MemoryFileJournal {
 }
 
 fn sha256(content: &[u8]) -> String {
-    let digest = Sha256::digest(content);
-    digest.iter().fold(String::with_capacity(64), |text, byte| text + &format!("{byte:02x}"))
+    format!("{:x}", Sha256::digest(content))
 }
 
 #[cfg(test)]

@@ -110,8 +110,9 @@ fn short(value: &Value) -> String {
 }
 
 fn hex(hash: Sha256) -> String {
-    let short = hash.finalize().into_iter().take(12);
-    short.fold(String::with_capacity(24), |text, byte| text + &format!("{byte:02x}"))
+    let mut text = format!("{:x}", hash.finalize());
+    text.truncate(24);
+    text
 }
 
 /// Returns everything else that an answer depends on, without secrets.
