@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use loopwright_core::messages::Message;
+use loopwright_sandbox::BroadFolder;
 use loopwright_sessions::{
     AgentSession, Job, JobRecord, JobStatus, JobTask, Scheduler, SessionId, SessionRepository,
     SessionStatus, StoreError,
@@ -27,7 +28,6 @@ use crate::run::with_runtime;
 use crate::session::{SessionsError, now};
 use crate::snapshots::SessionSnapshots;
 use crate::startup::{StartError, Startup};
-use crate::worker_roots::WorkerRoots;
 
 /// How often a job that is followed is looked at.
 const LOOKS: Duration = Duration::from_millis(200);
@@ -220,9 +220,9 @@ fn session_dirs(args: &SubmitArgs) -> Result<Option<PathBuf>, SessionsError> {
 
 /// Refuses to copy a directory that holds more than a project.
 fn refuse_broad(folder: &Path, home: Option<&Path>) -> Result<(), SessionsError> {
-    let roots = WorkerRoots::new([folder], home)?;
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    if !roots.is_broad(&folder) {
+    let home = home.and_then(|it| it.canonicalize().ok());
+    if BroadFolder::of(&folder, home.as_deref()).is_none() {
         return Ok(());
     }
     let text = format!(
