@@ -1,7 +1,6 @@
 //! The locations of agent and skill definitions: the project, and the user's folder.
 
 mod named_tools;
-mod skill_folders;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,7 +27,6 @@ use serde_json::{Value, json};
 
 pub(crate) use self::named_tools::{OF_RULES, completed};
 use self::named_tools::{absent_tools, limited, without};
-pub(crate) use self::skill_folders::{Places, skills};
 use crate::agent_memory::MemoryPlaces;
 use crate::args::Cli;
 use crate::capability_settings::{EXTERNAL, WEB, external_tools};
@@ -45,6 +43,7 @@ use crate::model::{self, ChoiceError};
 use crate::permissions::RunPermissions;
 use crate::project::{leads_out, plain, project_root};
 use crate::project_settings::ProjectSettings;
+use crate::skill_folders::{Places, skills};
 use crate::tools;
 use crate::worktrees::Worktrees;
 

@@ -92,6 +92,7 @@ pub mod session_budget;
 pub mod sessions;
 pub mod settings;
 pub mod signals;
+mod skill_folders;
 pub mod skills;
 mod snapshots;
 pub mod display;

@@ -27,7 +27,6 @@ use crate::claude_settings::{SharedSettings, UNSET, are_used, read_rules, shared
 use crate::command_hooks::{self, AgentHooks, CommandHook, CommandHooks, skill_hooks};
 use crate::config::{Config, ConfigSources, Discovery, NotifySettings, Origin, PermissionSettings};
 use crate::console;
-use crate::definitions::{Places, skills};
 use crate::fingerprint::run_files;
 use crate::folders::{self, Folder, FoldersError};
 use crate::project::{WORKTREES, repository};
@@ -326,9 +325,9 @@ fn grants(sources: &ConfigSources, project: &ProjectSettings) -> SkillGrants {
     if sources.discovery == Discovery::Nothing {
         return SkillGrants::default();
     }
-    let (all, base) = (skills(&project.root, sources, Places::All), text(&project.root));
+    let (all, base) = (project.skills(sources), text(&project.root));
     if project.is_trusted() {
-        return SkillGrants::of(&all, &base);
+        return SkillGrants::of(all, &base);
     }
     let mut own = all.list(SkillAudience::All);
     own.retain(|it| all.scope(it.name()) != Some(SkillScope::Project));

@@ -16,6 +16,7 @@ use crate::fingerprint::{
 };
 use crate::folders::{self, Folder, FoldersError};
 use crate::project::{leads_out, project_root, skill_files};
+use crate::skill_folders::{Places, skills};
 
 /// The file of a project that names servers of the Model Context Protocol.
 pub(crate) const MCP_FILE: &str = ".mcp.json";
@@ -98,9 +99,9 @@ impl ProjectSettings {
         }
     }
 
-    /// Returns the skills of the project and the user, as `find` finds them for the root when this is first called.
-    pub(crate) fn skills(&self, find: impl FnOnce(&Path) -> SkillLibrary) -> &SkillLibrary {
-        self.skills.get_or_init(|| find(&self.root))
+    /// Returns the skills of the project and the user, which are found when this is first called.
+    pub(crate) fn skills(&self, sources: &ConfigSources) -> &SkillLibrary {
+        self.skills.get_or_init(|| skills(&self.root, sources, Places::All))
     }
 
     /// Returns what the user has decided about the project.

@@ -8,7 +8,6 @@ use loopwright_permissions::Policy;
 use crate::claude_keys::ClaudeKeys;
 use crate::command_hooks::{self, SkillHooks};
 use crate::config::{Config, ConfigSources, Discovery};
-use crate::definitions::{Places, skills};
 use crate::mcp_servers::ConfiguredServers;
 use crate::project_settings::ProjectSettings;
 use crate::render::count;
@@ -66,7 +65,7 @@ impl Untrusted {
         let servers = ConfiguredServers::find(config, sources, project).servers;
         found.servers = servers.iter().filter(|it| !it.is_trusted).count();
         if sources.discovery != Discovery::Nothing {
-            let library = project.skills(|root| skills(root, sources, Places::All));
+            let library = project.skills(sources);
             let hooks = SkillHooks::of(library).into_iter().filter(|it| it.is_of_project);
             found.hooks += hooks.map(|it| it.hooks.len()).sum::<usize>();
             for skill in library.list(SkillAudience::Models) {

@@ -7,8 +7,8 @@ use loopwright_capabilities::skills::{Skill, SkillAudience, SkillLibrary, SkillS
 
 use super::{CommandHook, HookEvent, read_events};
 use crate::config::{ConfigSources, Discovery};
-use crate::definitions::{Places, skills};
 use crate::project_settings::ProjectSettings;
+use crate::skill_folders::{Places, skills};
 
 /// The hooks that one skill brings.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl SkillHooks {
         if sources.discovery == Discovery::Nothing {
             return Vec::new();
         }
-        let mut found = Self::of(project.skills(|root| skills(root, sources, Places::All)));
+        let mut found = Self::of(project.skills(sources));
         found.retain(|it| it.is_of_project);
         found
     }
@@ -60,6 +60,8 @@ pub(crate) fn skill_hooks(sources: &ConfigSources, project: &ProjectSettings) ->
     if sources.discovery == Discovery::Nothing {
         return Vec::new();
     }
-    let places = if project.is_trusted() { Places::All } else { Places::User };
-    SkillHooks::of(&skills(&project.root, sources, places))
+    if project.is_trusted() {
+        return SkillHooks::of(project.skills(sources));
+    }
+    SkillHooks::of(&skills(&project.root, sources, Places::User))
 }
