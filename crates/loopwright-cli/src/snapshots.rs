@@ -27,10 +27,7 @@ impl SessionSnapshots {
         dirs: Option<&Path>,
     ) -> Result<Option<Self>, SessionsError> {
         let (Some(url), Some(dirs)) = (&args.snapshots, dirs) else { return Ok(None) };
-        let snapshots = loopwright_workspaces::Snapshots::open(url)
-            .map_err(|error| SessionsError::Usage(crate::display::chain(&error)))?;
-        let folders = loopwright_worker::SessionFolders::new(snapshots, dirs);
-        Ok(Some(Self { folders, dirs: dirs.to_owned() }))
+        Ok(Some(Self { folders: folders(url, dirs)?, dirs: dirs.to_owned() }))
     }
 
     /// Lets a worker restore and save the directories.
@@ -58,16 +55,23 @@ impl SessionSnapshots {
         Ok(())
     }
 
-    /// Writes the last content of the directory of a session to a folder. Returns `false` if there is none.
+    /// Writes the last content of the directory of a session in a storage to a folder. Returns `false` if there is none.
     pub(crate) async fn download(
-        &self,
+        url: &str,
         store: &dyn SessionStore,
         session: &SessionId,
         folder: &Path,
     ) -> Result<bool, SessionsError> {
-        let done = self.folders.download(store, session, folder).await;
+        let done = folders(url, folder)?.download(store, session, folder).await;
         done.map_err(|error| SessionsError::Usage(crate::display::chain(&error)))
     }
+}
+
+#[cfg(all(feature = "snapshots", target_os = "linux"))]
+fn folders(url: &str, dirs: &Path) -> Result<loopwright_worker::SessionFolders, SessionsError> {
+    let snapshots = loopwright_workspaces::Snapshots::open(url)
+        .map_err(|error| SessionsError::Usage(crate::display::chain(&error)))?;
+    Ok(loopwright_worker::SessionFolders::new(snapshots, dirs))
 }
 
 #[cfg(not(all(feature = "snapshots", target_os = "linux")))]
@@ -79,11 +83,7 @@ impl SessionSnapshots {
     ) -> Result<Option<Self>, SessionsError> {
         match args.snapshots {
             None => Ok(None),
-            Some(_) => Err(SessionsError::Usage(
-                "this program was built without snapshots; build it on Linux with the feature `snapshots`, or `s3` for \
-                 object storage"
-                    .to_owned(),
-            )),
+            Some(_) => Err(unsupported()),
         }
     }
 
@@ -101,13 +101,21 @@ impl SessionSnapshots {
     }
 
     pub(crate) async fn download(
-        &self,
+        _url: &str,
         _store: &dyn SessionStore,
         _session: &SessionId,
         _folder: &Path,
     ) -> Result<bool, SessionsError> {
-        Ok(false)
+        Err(unsupported())
     }
+}
+
+#[cfg(not(all(feature = "snapshots", target_os = "linux")))]
+fn unsupported() -> SessionsError {
+    SessionsError::Usage(
+        "this program was built without snapshots; build it on Linux with the feature `snapshots`, or `s3` for object storage"
+            .to_owned(),
+    )
 }
 
 impl SessionSnapshots {

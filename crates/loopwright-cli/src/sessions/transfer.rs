@@ -20,7 +20,6 @@ use loopwright_templates::privileged_settings;
 use serde::{Deserialize, Serialize};
 
 use crate::args::sessions::{ExportArgs, FetchArgs, ImportArgs};
-use crate::args::snapshots::SnapshotArgs;
 use crate::chosen_rules;
 use crate::config::{STEPS, TIME, TOKENS};
 use crate::console;
@@ -75,13 +74,7 @@ pub(super) async fn fetch(
         let text = format!("{} is not an empty folder; name another one", args.to.display());
         return Err(SessionsError::Usage(text));
     }
-    let storage = SnapshotArgs { snapshots: Some(args.snapshots.clone()) };
-    let snapshots = SessionSnapshots::open(&storage, Some(Path::new("/")))?;
-    let is_written = match snapshots {
-        Some(snapshots) => snapshots.download(store, &header.id, &to).await?,
-        None => false,
-    };
-    if !is_written {
+    if !SessionSnapshots::download(&args.snapshots, store, &header.id, &to).await? {
         let text = format!(
             "session {} has no snapshots; submit it with `--session-dirs` and `--snapshots`",
             short(&header.id)
