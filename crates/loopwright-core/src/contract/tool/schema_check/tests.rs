@@ -243,6 +243,18 @@ fn references_are_counted_however_they_are_written() {
     );
 }
 
+#[cfg(feature = "json-schema")]
+#[test]
+fn an_anchor_names_a_schema_of_its_own_resource() {
+    let schema = json!({
+        "$id": "https://a.test/s", "$ref": "#c", "contains": {}, "$defs": {
+            "a": { "$id": "a", "$anchor": "c", "allOf": [{ "$ref": "s" }] },
+            "b": { "$anchor": "c" },
+        },
+    });
+    assert!(is_bounded_schema(&schema));
+}
+
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

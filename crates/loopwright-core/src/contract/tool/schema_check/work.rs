@@ -37,27 +37,35 @@ struct References<'a> {
     targets: HashMap<*const Value, Option<&'a Value>>,
     /// The schemas with a URI of their own, the root first.
     resources: Vec<(String, &'a Value)>,
+    /// The schemas with a name, by the resource that they are in.
+    anchors: HashMap<(*const Value, &'a str), &'a Value>,
 }
 
 impl<'a> References<'a> {
     fn of(root: &'a Value) -> Self {
         let base = id_of(root).unwrap_or_default().to_owned();
-        let mut references =
-            Self { targets: HashMap::new(), resources: vec![(base.clone(), root)] };
-        references.collect(root, &base);
+        let mut references = Self {
+            targets: HashMap::new(),
+            resources: vec![(base.clone(), root)],
+            anchors: HashMap::new(),
+        };
+        references.collect(root, root, &base);
         references.link(root, root, &base);
         references
     }
 
-    fn collect(&mut self, value: &'a Value, base: &str) {
+    fn collect(&mut self, value: &'a Value, resource: &'a Value, base: &str) {
+        for name in names_of(value) {
+            self.anchors.entry((std::ptr::from_ref(resource), name)).or_insert(value);
+        }
         for inner in below(value) {
             match id_of(inner) {
                 Some(id) => {
                     let uri = joined(base, id);
                     self.resources.push((uri.clone(), inner));
-                    self.collect(inner, &uri);
+                    self.collect(inner, inner, &uri);
                 }
-                None => self.collect(inner, base),
+                None => self.collect(inner, resource, base),
             }
         }
     }
@@ -92,7 +100,7 @@ impl<'a> References<'a> {
         if fragment.is_empty() || fragment.starts_with('/') {
             return within.pointer(&fragment);
         }
-        anchored(within, &fragment)
+        self.anchors.get(&(std::ptr::from_ref(within), fragment.as_str())).copied()
     }
 
     /// Returns the schemas that a rule applies to the same value. `None` means that this is unknown.
@@ -152,16 +160,11 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn anchored<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
-    let is_named = |keyword: &str| schema.get(keyword).is_some_and(|it| *it == name);
-    let is_old = schema
-        .get("$id")
-        .and_then(Value::as_str)
-        .is_some_and(|it| it.strip_prefix('#').is_some_and(|anchor| anchor == name));
-    if is_named("$anchor") || is_named("$dynamicAnchor") || is_old {
-        return Some(schema);
-    }
-    below(schema).into_iter().find_map(|it| anchored(it, name))
+/// Returns the names of a schema, which fragments of references give.
+fn names_of(schema: &Value) -> impl Iterator<Item = &str> {
+    let text = |keyword: &str| schema.get(keyword).and_then(Value::as_str);
+    let old = text("$id").and_then(|it| it.strip_prefix('#'));
+    [text("$anchor"), text("$dynamicAnchor"), old].into_iter().flatten()
 }
 
 /// How many schemas each schema applies to the same value, itself included.
