@@ -94,7 +94,7 @@ pub use crate::{
     interceptor::{HookStack, Interceptor, Priority, RegisteredHook},
     reply::{AskError, Reply},
     run::{Run, RunOptions},
-    tool::violation_of,
+    tool::{SCHEMA_TOO_COMPLEX, violation_of},
 };
 
 #[cfg(feature = "json-schema")]

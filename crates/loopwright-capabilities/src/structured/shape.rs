@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jsonschema::Validator;
 use loopwright_core::messages::ResponseFormat;
-use loopwright_core::{is_bounded_check, is_bounded_schema};
+use loopwright_core::{SCHEMA_TOO_COMPLEX, is_bounded_check, is_bounded_schema};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -126,9 +126,7 @@ impl Shape {
 
     fn check(&self, value: Value) -> Result<Value, Vec<String>> {
         if !is_bounded_check(&self.schema, &value) {
-            return Err(vec![
-                "at /: the value cannot be checked, because the schema is too complex".to_owned(),
-            ]);
+            return Err(vec![SCHEMA_TOO_COMPLEX.to_owned()]);
         }
         if self.validator.is_valid(&value) {
             return Ok(value);

@@ -48,8 +48,6 @@ use crate::{
 };
 
 pub(crate) use self::any::RawArgs;
-#[cfg(feature = "engine")]
-pub use self::schema::violation_of;
 #[cfg(feature = "json-schema")]
 pub use self::schema_check::{is_bounded_check, is_bounded_schema};
 #[cfg(feature = "engine")]
@@ -65,6 +63,8 @@ pub use self::{
     set::ToolSet,
     source::{SOURCE_TOOLS, ToolListing, ToolSource, ToolSourceError, ToolSources},
 };
+#[cfg(feature = "engine")]
+pub use self::{schema::violation_of, schema_check::SCHEMA_TOO_COMPLEX};
 
 /// A tool that a model can call, with typed arguments.
 ///

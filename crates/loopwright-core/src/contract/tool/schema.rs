@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 
 use super::fast_check::FastSchema;
 #[cfg(feature = "json-schema")]
-use super::schema_check::{MAX_VIOLATIONS, TOO_COMPLEX, is_bounded_check, is_bounded_schema};
+use super::schema_check::{
+    MAX_VIOLATIONS, SCHEMA_TOO_COMPLEX, is_bounded_check, is_bounded_schema,
+};
 #[cfg(feature = "engine")]
 use super::schema_check::{keyword_beyond, violations};
 
@@ -94,7 +96,7 @@ impl Checker {
         };
         let validator = self.validator.get_or_init(|| usable().flatten());
         if validator.is_some() && !is_bounded_check(&self.schema, arguments) {
-            return vec![TOO_COMPLEX.to_owned()];
+            return vec![SCHEMA_TOO_COMPLEX.to_owned()];
         }
         let errors = validator.iter().flat_map(|it| it.iter_errors(arguments));
         let text = |error: jsonschema::ValidationError<'_>| {

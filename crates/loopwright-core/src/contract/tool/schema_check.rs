@@ -31,7 +31,7 @@ const MAX_DEPTH: usize = 200;
 const MAX_APPLIED: usize = 1_000_000;
 
 /// The violation of a value to which too many schemas apply.
-pub(super) const TOO_COMPLEX: &str =
+pub const SCHEMA_TOO_COMPLEX: &str =
     "at /: the value cannot be checked, because the schema is too complex";
 
 /// Longer values are cut in messages.
@@ -42,7 +42,7 @@ pub(super) fn violations(schema: &Value, value: &Value) -> Vec<String> {
     let mut check = Check { root: schema, violations: Vec::new(), left: MAX_APPLIED };
     check.value(schema, value, &Path::Root, 0);
     if check.left == 0 {
-        return vec![TOO_COMPLEX.to_owned()];
+        return vec![SCHEMA_TOO_COMPLEX.to_owned()];
     }
     check.violations
 }
