@@ -458,22 +458,21 @@ impl Run {
         let on_ask = self.options.on_ask;
         let Some(batch) = self.batch.as_mut().filter(|_| on_ask != OnAsk::Pause) else { return };
         let acting = Arc::clone(&batch.acting);
-        let (asked, waiting) =
-            (std::mem::take(&mut batch.asked), std::mem::take(&mut batch.waiting));
+        let mut refused = Vec::new();
         let pending = self.state.pending();
-        let (own, others): (Vec<_>, Vec<_>) = waiting
-            .into_iter()
-            .map(|index| (index, on_ask.refuse_answer(&pending, index)))
-            .partition(|(_, refused)| refused.is_some());
-        // The request of a sub-agent that cannot refuse it still waits.
-        batch.waiting = others.into_iter().map(|(index, _)| index).collect();
-        let asked = asked
-            .into_iter()
-            .map(|(index, asked)| (index, on_ask.refuse_call(&acting, index, &asked)));
-        for (index, refused) in own.into_iter().chain(asked.collect::<Vec<_>>()) {
-            if let Some(refused) = refused {
-                self.complete_call(&acting, index, refused);
-            }
+        batch.waiting.retain(|index| {
+            let ended = on_ask.refuse_answer(&pending, *index);
+            // The request of a sub-agent that cannot refuse it still waits.
+            let waits = ended.is_none();
+            refused.extend(ended.map(|it| (*index, it)));
+            waits
+        });
+        for (index, asked) in std::mem::take(&mut batch.asked) {
+            let ended = on_ask.refuse_call(&acting, index, &asked);
+            refused.extend(ended.map(|it| (index, it)));
+        }
+        for (index, ended) in refused {
+            self.complete_call(&acting, index, ended);
         }
         if let Some(halt) = self.batch.as_ref().and_then(|it| it.halt.clone()) {
             self.skip_rest(&halt);
