@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::copied_cache::CopiedCache;
 use crate::policy::{Backend, SandboxPolicy};
 
 /// The scratch folder and the home of a command.
@@ -22,6 +23,14 @@ pub(crate) fn cache_place(backend: Backend, policy: &SandboxPolicy) -> Option<Pa
         Backend::Namespaces | Backend::Bubblewrap => Some(Path::new(HOME).join(CACHE)),
         Backend::Docker | Backend::Podman => Some(Path::new(SCRATCH).join(CACHE)),
     }
+}
+
+/// Returns the caches that commands see as copies-on-write in a backend.
+pub(crate) fn copied_caches(
+    backend: Backend,
+    policy: &SandboxPolicy,
+) -> impl Iterator<Item = &CopiedCache> {
+    policy.copied_caches.iter().filter(move |_| backend == Backend::Namespaces)
 }
 
 /// Returns `true` if settings can be written in the command's home: it is the sandbox's, and no other was set.

@@ -14,7 +14,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use crate::author;
 use crate::command::{Command, Stdin};
 use crate::error::SandboxError;
-use crate::home::{HOME, SCRATCH, cache_place, has_own_home};
+use crate::home::{HOME, SCRATCH, cache_place, copied_caches, has_own_home};
 use crate::job::{LaunchRequest, NAME, Refusal};
 use crate::live::{ChildIo, Live};
 use crate::policy::{Backend, Network, SandboxPolicy};
@@ -110,8 +110,7 @@ pub(crate) fn job(
 }
 
 fn cache_variables(backend: Backend, policy: &SandboxPolicy) -> Vec<(String, OsString)> {
-    let copied = policy.copied_caches.iter().filter(|it| policy.copies(&it.folder));
-    let copied = copied.filter(|_| backend == Backend::Namespaces);
+    let copied = copied_caches(backend, policy).filter(|it| policy.copies(&it.folder));
     let copied = copied.filter_map(|it| Some((it.variable.clone()?, it.folder.clone().into())));
     let Some(place) = cache_place(backend, policy) else { return copied.collect() };
     let at = |part: &str| if part.is_empty() { place.clone() } else { place.join(part) };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::covers::{self, Covers};
 use super::layers::Layer;
 use crate::broad::BroadFolder;
-use crate::home::cache_place;
+use crate::home::{cache_place, copied_caches};
 use crate::job::{LaunchRequest, Refusal};
 use crate::policy::{Backend, BroadPaths, SandboxPolicy, Withheld, WorkdirAccess};
 use crate::withheld::{SYSTEM, is_system_path};
@@ -276,8 +276,7 @@ fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy
 /// directly.
 fn copied(backend: Backend, policy: &SandboxPolicy) -> Vec<Entry> {
     let mut entries = Vec::new();
-    let caches = policy.copied_caches.iter().filter(|_| backend == Backend::Namespaces);
-    for cache in caches {
+    for cache in copied_caches(backend, policy) {
         let real = fs::canonicalize(&cache.folder).ok().filter(|it| it.is_dir());
         let at = real.clone().unwrap_or_else(|| cache.folder.clone());
         if !policy.copies(&at) || !has_place(policy, &at) {
