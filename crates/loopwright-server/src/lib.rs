@@ -61,7 +61,7 @@ pub use crate::{
     audit::AuditEntry,
     cursor::{InvalidCursor, LastEventId},
     events::{EventStreams, events},
-    limits::Limits,
+    limits::PrincipalLimits,
     openapi::document as openapi_document,
     principal::{Principal, Role},
     problem::{PROBLEM_JSON, Problem},

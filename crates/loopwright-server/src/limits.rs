@@ -29,7 +29,7 @@ const MAX_REMEMBERED: usize = 10_000;
 /// [local user](Principal::local).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Limits {
+pub struct PrincipalLimits {
     /// Requests in a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<NonZeroU32>,
@@ -44,7 +44,7 @@ pub struct Limits {
     pub cost_per_day: Option<Cost>,
 }
 
-impl Limits {
+impl PrincipalLimits {
     /// Returns `true` if nothing is limited.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
@@ -66,13 +66,13 @@ impl Limits {
 #[derive(Default)]
 pub(crate) struct Limiter {
     /// The limits of principals that have none of their own.
-    pub(crate) defaults: Limits,
+    pub(crate) defaults: PrincipalLimits,
     /// The requests of a minute, for stores that count nothing.
     rate: RateLimiter,
     /// Requests that were taken from the store, by the name of the principal.
     taken: Mutex<HashMap<Arc<str>, Taken>>,
     /// Limits of principals, as of their last requests.
-    known: Mutex<HashMap<PrincipalTag, Limits>>,
+    known: Mutex<HashMap<PrincipalTag, PrincipalLimits>>,
     /// The locks of principals whose runs are limited, while they are in use.
     admissions: Mutex<HashMap<PrincipalTag, Weak<AsyncMutex<()>>>>,
 }
@@ -114,7 +114,7 @@ impl Limiter {
         })
     }
 
-    fn remember(&self, principal: &Principal, limits: Limits) {
+    fn remember(&self, principal: &Principal, limits: PrincipalLimits) {
         let Some(tag) = principal.tag() else { return };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_REMEMBERED {
@@ -167,7 +167,7 @@ impl Limiter {
         Ok(None)
     }
 
-    fn limits_of(&self, session: &SessionId) -> Option<(PrincipalTag, Limits)> {
+    fn limits_of(&self, session: &SessionId) -> Option<(PrincipalTag, PrincipalLimits)> {
         let tag = session.tag()?;
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let limits = known.get(&tag).copied().unwrap_or(self.defaults);
@@ -253,7 +253,10 @@ mod tests {
     fn a_run_that_starts_delays_only_runs_of_the_same_limited_principal() {
         let (limiter, store) = (Limiter::default(), MemoryStore::default());
         let principal = |name: &str, open_runs: u32| {
-            let limits = Limits { open_runs: NonZeroU32::new(open_runs), ..Limits::default() };
+            let limits = PrincipalLimits {
+                open_runs: NonZeroU32::new(open_runs),
+                ..PrincipalLimits::default()
+            };
             let principal = Principal::new(name, Role::Run);
             limiter.remember(&principal, limits);
             principal

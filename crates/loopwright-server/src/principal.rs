@@ -6,7 +6,7 @@ use loopwright_sessions::{PrincipalTag, SessionId, SessionScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::Limits;
+use crate::limits::PrincipalLimits;
 
 /// The name of the principal of the user who started the server.
 const LOCAL: &str = "local";
@@ -20,7 +20,7 @@ pub struct Principal {
     name: Arc<str>,
     tag: Option<PrincipalTag>,
     role: Role,
-    limits: Limits,
+    limits: PrincipalLimits,
 }
 
 /// The permissions of a principal. Each role includes those before it.
@@ -75,24 +75,29 @@ impl fmt::Display for Role {
 impl Principal {
     /// Returns the principal of the user who started the server and owns its session store.
     pub fn local() -> Self {
-        Self { name: LOCAL.into(), tag: None, role: Role::Admin, limits: Limits::default() }
+        Self {
+            name: LOCAL.into(),
+            tag: None,
+            role: Role::Admin,
+            limits: PrincipalLimits::default(),
+        }
     }
 
     /// Creates a principal. The name `local` stands for the local user.
     pub fn new(name: impl Into<Arc<str>>, role: Role) -> Self {
         let name = name.into();
         let tag = (&*name != LOCAL).then(|| PrincipalTag::of(&name));
-        Self { name, tag, role, limits: Limits::default() }
+        Self { name, tag, role, limits: PrincipalLimits::default() }
     }
 
     /// Sets its own limits, which replace those of the server.
     #[must_use]
-    pub fn with_limits(self, limits: Limits) -> Self {
+    pub fn with_limits(self, limits: PrincipalLimits) -> Self {
         Self { limits, ..self }
     }
 
     /// Returns its own limits.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> PrincipalLimits {
         self.limits
     }
 

@@ -16,7 +16,7 @@ use crate::{
     agents::ServedAgents,
     audit::{AuditEntry, is_recorded},
     events::EventStreams,
-    limits::{Admission, Limiter, Limits},
+    limits::{Admission, Limiter, PrincipalLimits},
     metrics::Metrics,
     principal::Principal,
     problem::Problem,
@@ -136,7 +136,7 @@ impl Server {
     }
 
     /// Returns the limits of principals that have none of their own.
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> PrincipalLimits {
         self.0.limiter.defaults
     }
 
@@ -320,7 +320,7 @@ impl ServerBuilder {
 
     /// Sets the limits of principals that have none of their own. The default is no limits.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: PrincipalLimits) -> Self {
         self.0.limiter.defaults = limits;
         self
     }

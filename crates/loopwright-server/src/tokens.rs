@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    limits::Limits,
+    limits::PrincipalLimits,
     principal::{Principal, Role},
 };
 
@@ -47,8 +47,8 @@ pub struct TokenRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The limits of its principal, in place of those of the server.
-    #[serde(default, skip_serializing_if = "Limits::is_none")]
-    pub limits: Limits,
+    #[serde(default, skip_serializing_if = "PrincipalLimits::is_none")]
+    pub limits: PrincipalLimits,
 }
 
 /// The purpose of a token.
@@ -136,7 +136,7 @@ pub enum TokenError {
 struct NamedPrincipal<'a> {
     name: &'a str,
     role: Role,
-    limits: Limits,
+    limits: PrincipalLimits,
 }
 
 impl<'a> From<&'a Principal> for NamedPrincipal<'a> {
@@ -221,7 +221,7 @@ impl TokenFile {
         expires_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<NewToken, TokenError> {
-        self.create_limited(principal, role, Limits::default(), expires_at, now)
+        self.create_limited(principal, role, PrincipalLimits::default(), expires_at, now)
     }
 
     /// Creates a token for a principal with limits of its own.
@@ -233,7 +233,7 @@ impl TokenFile {
         &self,
         principal: &str,
         role: Role,
-        limits: Limits,
+        limits: PrincipalLimits,
         expires_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<NewToken, TokenError> {

@@ -3,7 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 
 use loopwright_core::{Timestamp, messages::Usage};
-use loopwright_server::{Limits, Role};
+use loopwright_server::{PrincipalLimits, Role};
 use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, test_loop};
 use serde_json::json;
 
@@ -12,15 +12,15 @@ use crate::{
     world::{Reply, World},
 };
 
-fn runs(max: u32) -> Limits {
-    Limits { open_runs: NonZeroU32::new(max), ..Limits::default() }
+fn runs(max: u32) -> PrincipalLimits {
+    PrincipalLimits { open_runs: NonZeroU32::new(max), ..PrincipalLimits::default() }
 }
 
-fn tokens(max: u64) -> Limits {
-    Limits { tokens_per_day: NonZeroU64::new(max), ..Limits::default() }
+fn tokens(max: u64) -> PrincipalLimits {
+    PrincipalLimits { tokens_per_day: NonZeroU64::new(max), ..PrincipalLimits::default() }
 }
 
-async fn world(limits: Limits) -> World {
+async fn world(limits: PrincipalLimits) -> World {
     let step = |text: &str| ScenarioStep::from(text).with_usage(Usage::new(5, 1));
     let model = FakeModel::script(["one", "two", "three", "four", "five"].map(step));
     let agent = test_loop(ModelDriver::new(model));
@@ -107,7 +107,8 @@ async fn limits_of_a_token_replace_those_of_the_server() {
 
 #[tokio::test]
 async fn servers_of_one_store_share_the_requests_of_a_minute_and_a_restart_forgets_none() {
-    let rate = Limits { requests_per_minute: NonZeroU32::new(5), ..Limits::default() };
+    let rate =
+        PrincipalLimits { requests_per_minute: NonZeroU32::new(5), ..PrincipalLimits::default() };
     let world = world(rate).await;
     let ada = world.token("ada", Role::Read);
     for _ in 0..3 {

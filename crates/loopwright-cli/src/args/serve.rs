@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use loopwright_core::messages::Cost;
-use loopwright_server::{InvalidIssuer, Limits, OidcIssuer, Role};
+use loopwright_server::{InvalidIssuer, OidcIssuer, PrincipalLimits, Role};
 use loopwright_sessions::JobLabel;
 
 use super::agent::AgentArgs;
@@ -249,8 +249,8 @@ fn dollars(text: &str) -> Result<Cost, String> {
 
 impl PrincipalLimitArgs {
     /// Returns the limits.
-    pub fn limits(&self) -> Limits {
-        Limits {
+    pub fn limits(&self) -> PrincipalLimits {
+        PrincipalLimits {
             requests_per_minute: self.rate,
             open_runs: self.max_runs,
             tokens_per_day: self.tokens_per_day,
