@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use futures::future::{Either, join, select};
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_server::{Access, ConnectionLimits, Server, TokenFile, listen, random_token};
+use loopwright_server::{AccessControl, ConnectionLimits, Server, TokenFile, listen, random_token};
 use loopwright_sessions::SessionStore;
 use loopwright_worker::{JobSignal, NoQueue, Worker, WorkerEvent, WorkerOptions};
 use serde_json::json;
@@ -195,11 +195,12 @@ fn access(
     address: SocketAddr,
     token: Option<&str>,
     tokens: TokenFile,
-) -> Result<Access, SessionsError> {
+) -> Result<AccessControl, SessionsError> {
     let own = [address.to_string(), format!("localhost:{}", address.port())];
     let own = own.into_iter().filter(|_| address.ip().is_loopback());
     let hosts = own.chain(args.hosts.iter().cloned());
-    let access = hosts.fold(Access::new(), Access::with_host).with_tokens(Arc::new(tokens));
+    let access =
+        hosts.fold(AccessControl::new(), AccessControl::with_host).with_tokens(Arc::new(tokens));
     let access = match token {
         Some(token) => access.with_local_token(token),
         // The proxy in front of it encrypts.

@@ -14,7 +14,7 @@ use crate::{
 /// The credentials and host names that a server accepts. Without credentials, no request is
 /// allowed.
 #[derive(Clone, Default)]
-pub struct Access {
+pub struct AccessControl {
     hosts: Vec<Arc<str>>,
     origins: Vec<Arc<str>>,
     /// The hash of the token of the local user.
@@ -28,7 +28,7 @@ pub struct Access {
     is_encrypted: bool,
 }
 
-impl Access {
+impl AccessControl {
     /// Allows no request.
     pub fn new() -> Self {
         Self::default()
@@ -209,8 +209,8 @@ pub(crate) fn one<'a>(
     Ok(Some(text))
 }
 
-impl fmt::Debug for Access {
+impl fmt::Debug for AccessControl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Access").field("hosts", &self.hosts).finish_non_exhaustive()
+        f.debug_struct("AccessControl").field("hosts", &self.hosts).finish_non_exhaustive()
     }
 }

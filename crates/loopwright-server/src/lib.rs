@@ -56,7 +56,7 @@ pub use crate::oidc::{InvalidIssuer, OidcIssuer};
 #[cfg(feature = "files")]
 pub use crate::routes::files::{DiffView, FileDiff, FileList, FileView};
 pub use crate::{
-    access::Access,
+    access::AccessControl,
     agents::{AgentInfo, AgentsError, KeptRules, RuleScope, ServedAgents},
     audit::AuditEntry,
     cursor::{InvalidCursor, LastEventId},

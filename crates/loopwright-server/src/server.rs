@@ -12,7 +12,7 @@ use loopwright_sessions::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    access::Access,
+    access::AccessControl,
     agents::ServedAgents,
     audit::{AuditEntry, is_recorded},
     events::EventStreams,
@@ -39,7 +39,7 @@ pub struct Server(Arc<Inner>);
 struct Inner {
     store: Arc<dyn SessionStore>,
     agents: Arc<dyn ServedAgents>,
-    access: Access,
+    access: AccessControl,
     env: RunEnv,
     queued: Arc<dyn Fn() + Send + Sync>,
     drain: CancellationToken,
@@ -73,7 +73,7 @@ impl Server {
     pub fn builder(
         store: Arc<dyn SessionStore>,
         agents: impl ServedAgents + 'static,
-        access: Access,
+        access: AccessControl,
     ) -> Result<ServerBuilder, NoJobQueue> {
         if store.jobs().is_none() {
             return Err(NoJobQueue);
@@ -113,7 +113,7 @@ impl Server {
         &self.0.env.clock
     }
 
-    pub(crate) fn access(&self) -> &Access {
+    pub(crate) fn access(&self) -> &AccessControl {
         &self.0.access
     }
 

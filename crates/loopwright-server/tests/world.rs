@@ -13,7 +13,7 @@ use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{AgentLoop, AgentState, BoxError, Edit, Key, PendingApproval, Timestamp};
 use loopwright_server::{
-    Access, AgentInfo, AgentsError, KeptRules, Principal, Role, ServedAgents, Server,
+    AccessControl, AgentInfo, AgentsError, KeptRules, Principal, Role, ServedAgents, Server,
     ServerBuilder, TokenFile,
 };
 use loopwright_sessions::{AgentSession, SessionFactory, SessionHeader, SessionId, SessionStore};
@@ -255,8 +255,8 @@ impl World {
     }
 }
 
-fn access(tokens: &Arc<TokenFile>) -> Access {
-    let access = Access::new().with_host(HOST).with_local_token("local-secret");
+fn access(tokens: &Arc<TokenFile>) -> AccessControl {
+    let access = AccessControl::new().with_host(HOST).with_local_token("local-secret");
     access.with_tokens(Arc::clone(tokens))
 }
 

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use super::jwt::Jwk;
 use super::*;
-use crate::access::Access;
+use crate::access::AccessControl;
 
 const NOW: u64 = 1_800_000_000;
 
@@ -340,7 +340,7 @@ async fn requests_with_a_token_of_the_issuer_are_those_of_its_principal() {
     let signer = Signer::es256();
     let issuer = Issuer::start(&[signer.jwk("1")]).await;
     let token = signer.sign(&header("ES256", "1"), &issuer.claims());
-    let access = Access::new().with_local_token("secret").with_issuer(issuer.accepted());
+    let access = AccessControl::new().with_local_token("secret").with_issuer(issuer.accepted());
     let sent = async |token: &str| {
         let mut headers = HeaderMap::new();
         headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
@@ -351,7 +351,7 @@ async fn requests_with_a_token_of_the_issuer_are_those_of_its_principal() {
     assert_eq!([sent("secret").await, sent("other").await], [Ok(Principal::local()), Err(401)]);
     issuer.documents.lock().unwrap().is_away = false;
     let expired = signer.sign(&header("ES256", "1"), &json!({ "exp": 0 }));
-    let access = Access::new().with_issuer(issuer.accepted());
+    let access = AccessControl::new().with_issuer(issuer.accepted());
     let mut headers = HeaderMap::new();
     for (token, expect) in [(&token, Ok(Principal::new("ada", Role::Run))), (&expired, Err(401))] {
         headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
