@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
-use loopwright_permissions::{Call, Finding, LintKind, Policy, Table, TableError, ToolRule};
+use loopwright_permissions::{Call, LintFinding, LintKind, Policy, Table, TableError, ToolRule};
 use serde_json::{Value, json};
 
 use crate::args::policy::{ExplainArgs, LintArgs, PolicyArgs, PolicyCommand, ShowArgs, TestArgs};
@@ -201,7 +201,7 @@ fn lint(cli: &Cli, args: &PolicyArgs, typed: &LintArgs) -> Result<ExitCode, Poli
 const AGENTS: [&str; 4] = ["general-purpose", "research", "Explore", "Plan"];
 
 /// Finds rules about agents and skills that the directory does not have.
-fn lint_names(defined: &Defined, config: &Config, policy: &Policy) -> Vec<Finding> {
+fn lint_names(defined: &Defined, config: &Config, policy: &Policy) -> Vec<LintFinding> {
     let (agents, skills) = (defined.agents.names(), defined.skills.names(SkillAudience::All));
     let remote = config.remote_agents.keys().map(String::as_str);
     let agents: Vec<&str> = agents.iter().map(String::as_str).chain(remote).chain(AGENTS).collect();

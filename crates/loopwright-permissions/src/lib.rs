@@ -30,7 +30,7 @@ pub use call::{Access, Call, Need};
 pub use command_text::{CommandText, CommandWord, SimpleCommand};
 pub use decision::Decision;
 pub use explain::{CommandExplanation, Explanation};
-pub use lint::{Finding, LintKind};
+pub use lint::{LintFinding, LintKind};
 pub use mode::{Mode, UnknownMode};
 pub use path::PathCase;
 pub use policy::{Policy, PolicyBuilder, ShadowCount, Shell};

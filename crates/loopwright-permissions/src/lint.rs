@@ -21,7 +21,7 @@ use crate::tools;
 /// A finding about a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Finding {
+pub struct LintFinding {
     /// The kind of problem.
     pub kind: LintKind,
     /// The rule.
@@ -51,7 +51,7 @@ pub enum LintKind {
     Broad,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for LintFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: `{}`: {}", self.rule.place(), self.rule.text, self.message)
     }
@@ -67,7 +67,7 @@ impl Policy {
     /// let findings = Policy::builder("/project").source(source).build().lint();
     /// assert_eq!(findings[0].kind, LintKind::Loose);
     /// ```
-    pub fn lint(&self) -> Vec<Finding> {
+    pub fn lint(&self) -> Vec<LintFinding> {
         let inner = self.inner();
         let entries = inner.limits.iter().flat_map(|limit| &limit.entries);
         let mut findings = Vec::new();
@@ -92,8 +92,8 @@ impl Found {
         Self(kind, message.into())
     }
 
-    fn of(self, rule: &Arc<Rule>) -> Finding {
-        Finding { kind: self.0, rule: Arc::clone(rule), message: self.1 }
+    fn of(self, rule: &Arc<Rule>) -> LintFinding {
+        LintFinding { kind: self.0, rule: Arc::clone(rule), message: self.1 }
     }
 }
 

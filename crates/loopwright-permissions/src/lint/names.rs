@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Finding, Found, LintKind, unknown_tool};
+use super::{Found, LintFinding, LintKind, unknown_tool};
 use crate::decision::Decision;
 use crate::matcher::{Compiled, Matcher, NamePattern};
 use crate::policy::Policy;
@@ -25,10 +25,10 @@ impl Policy {
     /// assert_eq!(findings[0].kind, LintKind::UnknownName);
     /// assert_eq!(findings[0].message, "unknown agent `Deploy`; write `Agent(deploy)`");
     /// ```
-    pub fn lint_names(&self, agents: &[&str], skills: &[&str]) -> Vec<Finding> {
+    pub fn lint_names(&self, agents: &[&str], skills: &[&str]) -> Vec<LintFinding> {
         let inner = self.inner();
         let entries = inner.limits.iter().flat_map(|limit| &limit.entries);
-        let mut findings: Vec<Finding> = inner
+        let mut findings: Vec<LintFinding> = inner
             .rules
             .iter()
             .chain(entries)
