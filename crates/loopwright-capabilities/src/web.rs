@@ -16,7 +16,7 @@ mod robots;
 mod search;
 
 pub use self::{
-    address::{Network, SystemNetwork},
+    address::{SystemNetwork, WebNetwork},
     capability::UseWeb,
     fetch::{WebFetchArgs, WebFetchTool},
     model_search::{ModelSearchTool, ProviderSearch},

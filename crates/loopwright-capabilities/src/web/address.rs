@@ -14,7 +14,7 @@ const MAX_ADDRESSES: usize = 4;
 /// The network for page requests. It resolves names and connects to addresses; between the two, the
 /// addresses are checked.
 #[async_trait]
-pub trait Network: Send + Sync {
+pub trait WebNetwork: Send + Sync {
     /// Resolves a name to its addresses.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ pub trait Network: Send + Sync {
 pub struct SystemNetwork;
 
 #[async_trait]
-impl Network for SystemNetwork {
+impl WebNetwork for SystemNetwork {
     async fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         Ok(lookup_host((host, port)).await?.collect())
     }
@@ -49,7 +49,7 @@ impl Network for SystemNetwork {
 pub(super) struct PublicOnly<N>(pub(super) N);
 
 #[async_trait]
-impl<N: Network> Dial for PublicOnly<N> {
+impl<N: WebNetwork> Dial for PublicOnly<N> {
     async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
         let found = match host.parse::<IpAddr>() {
             Ok(address) => vec![SocketAddr::new(address, port)],

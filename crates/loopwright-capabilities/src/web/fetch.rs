@@ -7,7 +7,7 @@ use loopwright_core::{BoxError, SideEffects, Tool, ToolCx, ToolOptions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::address::{Network, SystemNetwork};
+use super::address::{SystemNetwork, WebNetwork};
 use super::page::{FetchError, Page, Pages};
 use super::policy::WebPolicy;
 
@@ -34,7 +34,7 @@ impl WebFetchTool {
     }
 
     /// Uses a custom network. It is asked to connect only to public addresses.
-    pub fn from_network(policy: WebPolicy, network: impl Network + 'static) -> Self {
+    pub fn from_network(policy: WebPolicy, network: impl WebNetwork + 'static) -> Self {
         Self(Arc::new(Pages::new(policy, network)))
     }
 

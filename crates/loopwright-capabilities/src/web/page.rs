@@ -8,7 +8,7 @@ use loopwright_models::{Timeouts, WebClient, WebError, WebResponse};
 use tokio::time::{Instant, timeout};
 use url::Url;
 
-use super::address::{Network, PublicOnly};
+use super::address::{PublicOnly, WebNetwork};
 use super::policy::{Robots, WebPolicy};
 use super::{markdown, robots};
 
@@ -92,7 +92,7 @@ pub(super) struct Pages {
 struct Kept<T>(Mutex<VecDeque<(Url, Instant, Arc<T>)>>);
 
 impl Pages {
-    pub(super) fn new(policy: WebPolicy, network: impl Network + 'static) -> Self {
+    pub(super) fn new(policy: WebPolicy, network: impl WebNetwork + 'static) -> Self {
         let timeouts = Timeouts {
             first_byte: policy.timeout,
             idle: policy.timeout,

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{FetchError, Network, Robots, WebFetchArgs, WebFetchTool, WebPolicy};
+use super::{FetchError, Robots, WebFetchArgs, WebFetchTool, WebNetwork, WebPolicy};
 
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 
@@ -23,7 +23,7 @@ struct Internet {
 }
 
 #[async_trait]
-impl Network for Internet {
+impl WebNetwork for Internet {
     async fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let mut names = self.names.lock().unwrap();
         let Some(answers) = names.get_mut(host) else {
