@@ -45,7 +45,7 @@ use rustix::fs::{FlockOperation, flock};
 
 pub use self::error::TransactionError;
 pub use self::notes::{NO_PLACE, made_at_once, not_staged};
-pub use self::scan::{Change, ChangeKind, Changes, Conflict, Refused};
+pub use self::scan::{ChangeKind, Changes, Conflict, PathChange, Refused};
 pub use self::undo::{Before, Undone, originals, root_of, undo};
 
 use self::plan::{Identity, Plan};
@@ -98,7 +98,7 @@ pub struct Transaction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     /// The changes, sorted by path.
-    pub changed: Vec<Change>,
+    pub changed: Vec<PathChange>,
     /// Paths that other programs changed after the plan was recorded; they were not changed.
     pub conflicts: Vec<Conflict>,
     /// The record of the change, for [`undo`]. `None` means that nothing was changed.

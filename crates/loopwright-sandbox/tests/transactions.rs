@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
-    Applied, Change, ChangeKind, Changes, Conflict, Fate, Refused, Transaction, Undone, recover,
-    undo,
+    Applied, ChangeKind, Changes, Conflict, Fate, PathChange, Refused, Transaction, Undone,
+    recover, undo,
 };
 use loopwright_sandbox::{ExitOutcome, Output};
 
@@ -50,8 +50,8 @@ async fn applied(world: &World, line: &str) -> Applied {
     ran.apply()
 }
 
-fn change(path: &str, kind: ChangeKind) -> Change {
-    Change { path: path.into(), kind }
+fn change(path: &str, kind: ChangeKind) -> PathChange {
+    PathChange { path: path.into(), kind }
 }
 
 /// How many transactions are durable, or under way.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use loopwright_core::{CallState, ChangedFile, FilesChanged, ToolCx, ToolOutput};
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
-    Applied, Before, Change, ChangeKind, Changes, Fate, NO_PLACE, Transaction, TransactionError,
-    Undone, originals, root_of, staging_for,
+    Applied, Before, ChangeKind, Changes, Fate, NO_PLACE, PathChange, Transaction,
+    TransactionError, Undone, originals, root_of, staging_for,
 };
 use loopwright_sandbox::{Backend, BackendChoice, SandboxPolicy, WorkdirAccess};
 
@@ -174,7 +174,7 @@ impl Collect {
 }
 
 /// Returns what a command changed, as a tool reports it.
-pub(super) fn changed_files<'a>(changes: impl IntoIterator<Item = &'a Change>) -> FilesChanged {
+pub(super) fn changed_files<'a>(changes: impl IntoIterator<Item = &'a PathChange>) -> FilesChanged {
     let files = changes.into_iter().map(|change| {
         let path = change.path.display().to_string();
         match change.kind {

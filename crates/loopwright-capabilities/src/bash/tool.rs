@@ -9,7 +9,7 @@ use std::time::Duration;
 use loopwright_core::{
     AgentState, BoxError, FilesChanged, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput, Writes,
 };
-use loopwright_sandbox::transaction::{Change, Transaction, not_staged};
+use loopwright_sandbox::transaction::{PathChange, Transaction, not_staged};
 use loopwright_sandbox::{
     Backend, BackendChoice, Command, ExitOutcome, Output, OutputStream, Sandbox, SandboxPolicy,
 };
@@ -422,7 +422,7 @@ impl Bash {
         }
         output.notes.extend(late);
         let answer = self.answer(&output, seconds, note, left);
-        let is_made = |change: &&Change| {
+        let is_made = |change: &&PathChange| {
             applied.conflicts.iter().all(|conflict| conflict.path != change.path)
         };
         let made = applied.changed.iter().filter(is_made);

@@ -25,7 +25,7 @@ const CLOSES: Reason =
 /// The checked changes of a command, not yet applied.
 #[derive(Debug)]
 pub struct Changes {
-    pub(super) made: Vec<Change>,
+    pub(super) made: Vec<PathChange>,
     pub(super) steps: Vec<Step>,
     pub(super) folders: Vec<Attributes>,
     refused: Vec<Refused>,
@@ -34,7 +34,7 @@ pub struct Changes {
 
 /// A change of one path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Change {
+pub struct PathChange {
     /// The path in the folder.
     pub path: PathBuf,
     /// The kind of change.
@@ -85,7 +85,7 @@ pub struct Conflict {
 
 impl Changes {
     /// The changes to apply, sorted by path.
-    pub fn made(&self) -> &[Change] {
+    pub fn made(&self) -> &[PathChange] {
         &self.made
     }
 
@@ -387,7 +387,7 @@ impl Scan<'_> {
             last.kind = ChangeKind::Modified;
             return;
         }
-        self.changes.made.push(Change { path: path.into(), kind });
+        self.changes.made.push(PathChange { path: path.into(), kind });
     }
 
     fn refuse(&mut self, path: &Path, reason: Reason) {
