@@ -14,19 +14,22 @@
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```
 
-use std::{borrow::Cow, fmt, io, path::PathBuf, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use loopwright_agent::{BuildError, Capability, Configurator};
-use loopwright_broadcast::{
-    BroadcastConfig, BroadcastTransport, Broadcasting, CAPACITY, JsonLines, Redactor,
-};
+use loopwright_broadcast::{BroadcastConfig, Broadcasting, CAPACITY, JsonLines, Redactor};
 
 use crate::private_file::appending;
 
-/// Broadcasts the events of the agent and its sub-agents to a transport.
+/// Broadcasts the events of the agent and its sub-agents.
 ///
-/// The transport has its own thread and a bounded queue, so a transport that is slow, fails or
-/// hangs does not affect the agent. Each built agent has its own broadcasting. When its last clone
+/// The file has its own thread and a bounded queue, so a disk that is slow or fails does not affect
+/// the agent. Each built agent has its own broadcasting. When its last clone
 /// is dropped, waiting envelopes are delivered as long as the process lives; programs that must
 /// wait for delivery pass their own [`Broadcasting`] with
 /// [`from_broadcasting`](UseBroadcasting::from_broadcasting) and finish its transport handle.
@@ -43,18 +46,11 @@ pub struct UseBroadcasting {
 /// The listener.
 #[derive(Clone)]
 enum To {
-    Transport(Arc<dyn BroadcastTransport>),
     File(PathBuf),
     Through(Broadcasting),
 }
 
 impl UseBroadcasting {
-    /// Sends envelopes to a transport. If the transport needs a tokio runtime, build the agent
-    /// within that runtime.
-    pub fn to_transport(transport: impl BroadcastTransport + 'static) -> Self {
-        Self::of(To::Transport(Arc::new(transport)))
-    }
-
     /// Appends JSON lines to a file, which is created with access only for its owner if it does not
     /// exist.
     pub fn to_file(path: impl Into<PathBuf>) -> Self {
@@ -98,23 +94,15 @@ impl UseBroadcasting {
         Self { capacity, ..self }
     }
 
-    fn broadcasting(&self) -> io::Result<Broadcasting> {
+    /// Broadcasts to a file.
+    fn appending_to(&self, path: &Path) -> io::Result<Broadcasting> {
         let told = Broadcasting::new(self.config).with_redaction(self.redaction.clone());
         let told = match &self.session {
             Some(session) => told.with_session(Arc::clone(session)),
             None => told,
         };
-        let outlet = match &self.target {
-            To::Through(told) => return Ok(told.clone()),
-            To::Transport(transport) => {
-                told.attach_transport(Arc::clone(transport), self.capacity)?
-            }
-            To::File(path) => {
-                told.attach_transport(JsonLines::new(appending().open(path)?), self.capacity)?
-            }
-        };
         // It continues on its own.
-        drop(outlet);
+        drop(told.attach_transport(JsonLines::new(appending().open(path)?), self.capacity)?);
         Ok(told)
     }
 }
@@ -125,14 +113,14 @@ impl Capability for UseBroadcasting {
     }
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
-        let broadcasting = self.broadcasting().map_err(|error| BuildError::Capability {
-            capability: self.name(),
-            reason: match &self.target {
-                To::File(path) => format!("{} cannot be written", path.display()),
-                _ => "cannot start a thread for the transport".to_owned(),
-            },
-            source: Some(error.into()),
-        })?;
+        let broadcasting = match &self.target {
+            To::Through(broadcasting) => broadcasting.clone(),
+            To::File(path) => self.appending_to(path).map_err(|error| BuildError::Capability {
+                capability: self.name(),
+                reason: format!("{} cannot be written", path.display()),
+                source: Some(error.into()),
+            })?,
+        };
         agent.sinks.wiretap(broadcasting);
         Ok(())
     }

@@ -201,13 +201,6 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Sets the skill that the tool declares to load.
-    #[must_use]
-    pub fn loading_skill(mut self, skill: &'a str) -> Self {
-        self.skill = Some(skill);
-        self
-    }
-
     /// Adds skills that are part of the instructions of the agent that the call starts. Rules for skills apply to them.
     #[must_use]
     pub fn preloading_skills(mut self, skills: impl IntoIterator<Item = &'a str>) -> Self {

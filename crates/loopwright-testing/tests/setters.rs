@@ -19,7 +19,6 @@ const OTHERS: &[(&str, &[&str])] = &[
         "Call",
         &[
             "in_dir",
-            "loading_skill",
             "preloading_skills",
             "reading",
             "requesting",
