@@ -111,8 +111,7 @@ impl SessionRuntime {
         let to = to.into();
         let lease = self.lease(id).await?;
         let undone = async {
-            let loaded = self.repository.loaded(id).await?;
-            let at = point_of(id, &loaded.changes, to)?;
+            let (_, at) = self.loaded_at(id, to).await?;
             undo::undo(&**self.store(), id, root, at).await
         };
         let undone = undone.await;
@@ -132,9 +131,7 @@ impl SessionRuntime {
         id: &SessionId,
         to: impl Into<RewindPoint>,
     ) -> Result<Vec<String>, SessionError> {
-        let to = to.into();
-        let loaded = self.repository.loaded(id).await?;
-        let at = point_of(id, &loaded.changes, to)?;
+        let (_, at) = self.loaded_at(id, to.into()).await?;
         Ok(undo::recorded(&**self.store(), id, at).await?)
     }
 
@@ -153,8 +150,7 @@ impl SessionRuntime {
         to: impl Into<RewindPoint>,
         largest: u64,
     ) -> Result<BTreeMap<String, OriginalFile>, SessionError> {
-        let loaded = self.repository.loaded(id).await?;
-        let at = point_of(id, &loaded.changes, to.into())?;
+        let (_, at) = self.loaded_at(id, to.into()).await?;
         Ok(undo::originals(&**self.store(), id, at, largest).await?)
     }
 
@@ -172,9 +168,7 @@ impl SessionRuntime {
         id: &SessionId,
         to: impl Into<RewindPoint>,
     ) -> Result<Vec<undo::FileCall>, SessionError> {
-        let to = to.into();
-        let loaded = self.repository.loaded(id).await?;
-        let at = point_of(id, &loaded.changes, to)?;
+        let (loaded, at) = self.loaded_at(id, to.into()).await?;
         Ok(undo::unrecorded(&**self.store(), id, &loaded.changes, at).await?)
     }
 
@@ -191,10 +185,19 @@ impl SessionRuntime {
         id: &SessionId,
         to: impl Into<RewindPoint>,
     ) -> Result<Vec<undo::UnknownChanges>, SessionError> {
-        let to = to.into();
+        let (loaded, at) = self.loaded_at(id, to.into()).await?;
+        Ok(undo::unknown(&loaded.changes, at))
+    }
+
+    /// Loads a session with the place to go back to.
+    async fn loaded_at(
+        &self,
+        id: &SessionId,
+        to: RewindPoint,
+    ) -> Result<(LoadedSession, Seq), SessionError> {
         let loaded = self.repository.loaded(id).await?;
         let at = point_of(id, &loaded.changes, to)?;
-        Ok(undo::unknown(&loaded.changes, at))
+        Ok((loaded, at))
     }
 
     /// Does something and goes back, holding the lease.
@@ -206,8 +209,7 @@ impl SessionRuntime {
     ) -> Result<(AgentSession, T), SessionError> {
         let lease = self.lease(id).await?;
         let rewound = async {
-            let loaded = self.repository.loaded(id).await?;
-            let at = point_of(id, &loaded.changes, to)?;
+            let (loaded, at) = self.loaded_at(id, to).await?;
             let done = before(at).await?;
             undo::note_rewind(&**self.store(), id, at).await?;
             let now = self.env.clock.now();
