@@ -1,10 +1,16 @@
 //! The messages between the agent and the helper process.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -145,6 +151,35 @@ fn checked(length: [u8; 4]) -> io::Result<usize> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long"));
     }
     Ok(length)
+}
+
+/// Sends up to four descriptors to the other end of a socket.
+pub(crate) fn send_descriptors(
+    channel: &impl AsFd,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::other("the message has no space for the descriptors"));
+    }
+    sendmsg(channel, &[IoSlice::new(b"d")], &mut ancillary, SendFlags::empty())?;
+    Ok(())
+}
+
+/// Receives the descriptors that were sent together.
+pub(crate) fn receive_descriptors(channel: &impl AsFd) -> io::Result<Vec<OwnedFd>> {
+    let mut mark = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    recvmsg(channel, &mut [IoSliceMut::new(&mut mark)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let mut received = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            received.extend(descriptors);
+        }
+    }
+    Ok(received)
 }
 
 /// Reads what has arrived without waiting for the rest.

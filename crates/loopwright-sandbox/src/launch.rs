@@ -1,21 +1,18 @@
 //! The start of the helper process, and the transfer of a command to it.
 
 use std::ffi::OsString;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
 
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-
 use crate::author;
 use crate::command::{Command, Stdin};
 use crate::error::SandboxError;
 use crate::home::{HOME, SCRATCH, cache_place, copied_caches, has_own_home};
-use crate::job::{LaunchRequest, NAME, Refusal};
+use crate::job::{self, LaunchRequest, NAME, Refusal};
 use crate::live::{ChildIo, Live};
 use crate::policy::{Backend, Network, SandboxPolicy};
 use crate::proxy;
@@ -181,18 +178,8 @@ fn spawn(
         handed.push(far.into());
         gate = Some(near.into());
     }
-    hand_over(&socket, &handed)?;
+    // To the helper alone: no other process that is started meanwhile gets them.
+    let handed: Vec<_> = handed.iter().map(AsFd::as_fd).collect();
+    job::send_descriptors(&socket, &handed)?;
     Ok((helper, ChildIo { socket, stdout: stdout.into(), stderr: stderr.into(), stdin, gate }))
-}
-
-/// Sends the command's ends to the helper alone; no other process that is started meanwhile gets them.
-fn hand_over(socket: &UnixStream, streams: &[OwnedFd]) -> io::Result<()> {
-    let borrowed: Vec<_> = streams.iter().map(AsFd::as_fd).collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !ancillary.push(SendAncillaryMessage::ScmRights(&borrowed)) {
-        return Err(io::Error::other("the message has no space for the streams"));
-    }
-    sendmsg(socket, &[IoSlice::new(b"s")], &mut ancillary, SendFlags::empty())?;
-    Ok(())
 }

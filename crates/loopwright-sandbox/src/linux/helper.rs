@@ -1,13 +1,11 @@
 //! The helper process, one for each command. It runs outside the sandbox, starts the command, supervises it, and
 //! ends it when the agent ends.
 
-use std::io::{self, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::exit;
 
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::DumpableBehavior;
 
 use super::confine::{self, Streams};
@@ -66,16 +64,7 @@ fn refuse(mut socket: &UnixStream, refusal: Refusal) -> io::Result<()> {
 
 /// Receives the command's streams, and then the job.
 fn take_job(mut socket: &UnixStream) -> io::Result<(LaunchRequest, Streams)> {
-    let mut mark = [0];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    recvmsg(socket, &mut [IoSliceMut::new(&mut mark)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-    let mut received: Vec<OwnedFd> = Vec::new();
-    for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-            received.extend(descriptors);
-        }
-    }
+    let mut received = job::receive_descriptors(socket)?;
     let gate = if received.len() > 3 { received.pop() } else { None };
     let [stdin, stdout, stderr] = <[OwnedFd; 3]>::try_from(received)
         .map_err(|_| io::Error::other("the streams are missing"))?;

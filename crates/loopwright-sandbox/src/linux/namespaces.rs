@@ -13,7 +13,6 @@ use super::cgroup::{self, Groups};
 use super::confine::{Confinement, Files, Identity, Landlock, Processes, Rights, Streams};
 use super::filter::{Kernel, Sockets};
 use super::fs_view::{Entry, Seen, View};
-use super::gate;
 use super::init_process::{self, InitPipes};
 use super::root::{self, Trees};
 use super::sys::{self, Side};
@@ -126,7 +125,7 @@ pub(crate) fn launch(
 /// the kernel removes the mounts, which takes milliseconds after many changes. It waits with that until the socket
 /// is closed.
 fn keep_mounts(socket: &UnixStream) -> io::Result<()> {
-    gate::hand_over(socket, fs::File::open("/proc/self/ns/mnt")?.as_fd())
+    job::send_descriptors(socket, &[fs::File::open("/proc/self/ns/mnt")?.as_fd()])
 }
 
 fn namespaces(network: &Network) -> u64 {
