@@ -198,9 +198,11 @@ impl PolicyBuilder {
             forbidden_modes: Vec::new(),
             warnings: Vec::new(),
         };
-        let trusted_mode =
+        // That of the strongest source counts.
+        let mut trusted =
             sources.iter().filter(|source| source.is_trusted && !source.mode_only_tightens);
-        let mut mode = trusted_mode.filter_map(|source| source.mode).map_or_first(mode);
+        let chosen = trusted.find_map(|source| source.mode);
+        let mut mode = chosen.map_or(mode, |(mode, _)| mode);
         for source in &sources {
             inner.add(source);
             if let Some((wanted, line)) = source.mode
@@ -219,17 +221,6 @@ impl PolicyBuilder {
         }
         inner.rules.sort_by_key(|compiled| std::cmp::Reverse(compiled.rule.decision));
         Policy { inner: Arc::new(inner), mode }
-    }
-}
-
-/// The first mode of the strongest source.
-trait FirstMode {
-    fn map_or_first(self, otherwise: Mode) -> Mode;
-}
-
-impl<I: Iterator<Item = (Mode, u32)>> FirstMode for I {
-    fn map_or_first(mut self, otherwise: Mode) -> Mode {
-        self.next().map_or(otherwise, |(mode, _)| mode)
     }
 }
 
