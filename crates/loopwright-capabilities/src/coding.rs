@@ -30,7 +30,7 @@ impl UseCodingTools {
         // What file tools may not change, commands may not either.
         let bash = root.extra_protected_paths().fold(Bash::in_dir(root.path()), Bash::protect);
         let bash = root.allowed().fold(bash, Bash::allow);
-        let bash = match root.recorder_shared() {
+        let bash = match root.journal() {
             Some(journal) => bash.with_journal(Arc::clone(journal)),
             None => bash,
         };

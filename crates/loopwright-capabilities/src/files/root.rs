@@ -304,7 +304,7 @@ impl WorkspaceRoot {
     }
 
     /// Returns the journal of changes.
-    pub(crate) fn recorder_shared(&self) -> Option<&Arc<dyn FileJournal>> {
+    pub(crate) fn journal(&self) -> Option<&Arc<dyn FileJournal>> {
         self.0.settings.journal.as_ref()
     }
 
@@ -420,10 +420,6 @@ impl WorkspaceRoot {
 
     pub(super) fn waits_for_disk(&self) -> bool {
         self.0.settings.durability == Durability::Synced
-    }
-
-    pub(super) fn recorder(&self) -> Option<&dyn FileJournal> {
-        self.0.settings.journal.as_deref()
     }
 
     pub(super) fn editor(&self) -> Option<&dyn EditorFiles> {

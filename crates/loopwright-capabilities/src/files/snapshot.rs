@@ -30,7 +30,7 @@ impl WorkspaceRoot {
     pub fn snapshot<'p>(&self, paths: impl IntoIterator<Item = &'p str>) -> FileSnapshot {
         let mut files = Vec::new();
         let mut left = MAX_BYTES;
-        for path in paths.into_iter().take_while(|_| self.recorder().is_some()) {
+        for path in paths.into_iter().take_while(|_| self.journal().is_some()) {
             let Ok(current) = stage::look(self, path) else { continue };
             let version = current.version();
             let content = current.content;

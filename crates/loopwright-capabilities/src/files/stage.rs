@@ -187,7 +187,7 @@ impl Current<'_> {
     }
 
     fn record(&self, change: &FileChange, before: Option<&[u8]>) -> Result<(), FileError> {
-        let Some(journal) = self.root.recorder() else { return Ok(()) };
+        let Some(journal) = self.root.journal() else { return Ok(()) };
         let recorded = journal.record(change, before);
         recorded.map_err(|source| FileError::Unrecorded { path: self.path.to_owned(), source })
     }
