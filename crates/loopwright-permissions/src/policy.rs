@@ -552,13 +552,8 @@ impl Policy {
     #[must_use]
     pub fn restricted_by(&self, source: Source) -> Self {
         let source = source.untrusted();
-        let mut inner = self.inner.with_rules_only();
-        inner.limits.clone_from(&self.inner.limits);
-        inner.forbidden_modes.clone_from(&self.inner.forbidden_modes);
-        inner.add(&source);
-        inner.rules.sort_by_key(|compiled| std::cmp::Reverse(compiled.rule.decision));
         let mode = source.mode.map_or(self.mode, |(mode, _)| self.mode.tightened_by(mode));
-        Self { inner: Arc::new(inner), mode }
+        Self { mode, ..self.extended_by(&source) }
     }
 
     /// Returns the policy with the rules of a trusted source added. Everything else stays in force; shadow rules are not copied.
