@@ -70,8 +70,7 @@ fn shorten(clean: &str, name: &str, room: usize) -> String {
 }
 
 fn hash(name: &str) -> String {
-    let digest = format!("{:x}", Sha256::digest(name));
-    format!("_{}", &digest[..8])
+    format!("_{:.8x}", Sha256::digest(name))
 }
 
 #[cfg(test)]

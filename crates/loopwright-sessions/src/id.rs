@@ -109,12 +109,6 @@ const TAG_MARK: &str = "_p";
 /// The length of the tag of a principal.
 const TAG_LENGTH: usize = 20;
 
-/// Returns the first hexadecimal digits of a digest.
-pub(crate) fn hex_digits(digest: &[u8], count: usize) -> String {
-    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).take(count).collect()
-}
-
 /// The tag of a principal, at the end of the IDs of its sessions: hexadecimal digits, derived from
 /// the principal's name by SHA-256.
 ///
@@ -125,7 +119,7 @@ pub struct PrincipalTag(Arc<str>);
 impl PrincipalTag {
     /// Returns the tag of a principal.
     pub fn of(principal: &str) -> Self {
-        Self(hex_digits(&Sha256::digest(principal.as_bytes()), TAG_LENGTH).into())
+        Self(format!("{:.TAG_LENGTH$x}", Sha256::digest(principal)).into())
     }
 
     /// Returns the digits.

@@ -14,7 +14,7 @@ use crate::{
     action::{ActionCx, SessionAction},
     actions::decide,
     error::SessionError,
-    id::{SessionId, hex_digits},
+    id::SessionId,
     session::AgentSession,
 };
 
@@ -58,7 +58,7 @@ impl ShownRequest {
         let arguments = call.arguments.to_string();
         let (id, name) = (call.id.as_deref(), &*call.name);
         let shown = json!([session, execution, step, path, id, name, arguments, text]);
-        hex_digits(&Sha256::digest(shown.to_string()), TAG_LENGTH)
+        format!("{:.TAG_LENGTH$x}", Sha256::digest(shown.to_string()))
     }
 
     /// Returns the address of the request with its tag.

@@ -110,9 +110,7 @@ fn short(value: &Value) -> String {
 }
 
 fn hex(hash: Sha256) -> String {
-    let mut text = format!("{:x}", hash.finalize());
-    text.truncate(24);
-    text
+    format!("{:.24x}", hash.finalize())
 }
 
 /// Returns everything else that an answer depends on, without secrets.
