@@ -319,7 +319,7 @@ fn a_mode_that_is_reached_over_another_one_decides_about_the_call() {
     let terminal =
         Terminal::new(100).editing("1 yes", "\x1b[Z").editing("mode accept-edits", "\x1b[Z");
     let seen = terminal.run(&world, &line);
-    assert_eq!((seen.status, world.has("project/a.txt")), (0, false), "{}", seen.text());
+    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn all_of_a_long_command_is_shown_and_the_answers_are_explained_without_an_answe
         .typing("run the call once", "v")
         .typing("line-39", "1");
     let seen = terminal.run(&world, &line);
-    assert_eq!((seen.status, world.has("project/a.txt")), (0, false), "{}", seen.text());
+    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
 }
 
 #[test]

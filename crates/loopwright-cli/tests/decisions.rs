@@ -85,7 +85,7 @@ fn the_dialog_edits_the_arguments_of_any_tool_as_json() {
         .typing("e JSON", "e c.txt")
         .typing("type `e` and all arguments as JSON", r#"e {"path":"c.txt","content":"c"}"#);
     let seen = terminal.run(&world, &line);
-    assert_eq!((seen.status, world.has("project/b.txt")), (0, false), "{}", seen.text());
+    assert_eq!((seen.status, world.path("project/b.txt").exists()), (0, false), "{}", seen.text());
     assert_eq!(std::fs::read_to_string(world.path("project/c.txt")).unwrap(), "c");
 }
 

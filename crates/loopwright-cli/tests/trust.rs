@@ -226,7 +226,7 @@ fn a_project_is_reviewed_in_a_chat_and_trusted_from_the_next_message_on() {
         .typing("Two.", "/quit");
     let seen = terminal.run(&world, &line);
     assert!(seen.text().contains("allow Bash(rm *)"), "{}", seen.text());
-    assert_eq!((seen.status, world.has("project/a.txt")), (0, false), "{}", seen.text());
+    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
 }
 
 #[test]

@@ -13,7 +13,7 @@ const MARKDOWN: &str =
 fn watch(world: World, columns: u16, replies: Vec<Reply>, options: &[&str]) -> Seen {
     let server = Server::start(replies);
     let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
-    let world = if world.has("TERM") { world } else { world.env("TERM", "xterm-256color") };
+    let world = if world.has_env("TERM") { world } else { world.env("TERM", "xterm-256color") };
     Terminal::new(columns).run(&world, &[&model, options, &["What is here?"]].concat())
 }
 

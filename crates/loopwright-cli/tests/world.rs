@@ -43,7 +43,7 @@ impl World {
         self
     }
 
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has_env(&self, name: &str) -> bool {
         self.variables.iter().any(|(it, _)| it == name)
     }
 
