@@ -9,9 +9,12 @@ use loopwright_core::{AgentState, CallState, Edit, Key};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::config::read_text;
+use crate::named_file::read_text;
 
 const FOLDER: Key<SessionFolder> = Key::session("cli", "folder");
+
+/// The maximum size of the configuration of a repository.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// A folder: its path, and what is different in another folder at the same path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +50,10 @@ impl SessionFolder {
             path: path.to_string_lossy().into_owned(),
             inode: found.ino(),
             created: created.and_then(|it| u64::try_from(it.as_millis()).ok()),
-            origin: read_text(&path.join(".git/config")).ok().as_deref().and_then(origin),
+            origin: read_text(&path.join(".git/config"), MAX_BYTES)
+                .ok()
+                .as_deref()
+                .and_then(origin),
         })
     }
 
@@ -93,7 +99,18 @@ fn origin(config: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+
+    #[test]
+    fn a_pipe_in_place_of_the_configuration_of_a_repository_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(".git")).unwrap();
+        let pipe = folder.path().join(".git/config");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert_eq!(SessionFolder::of(folder.path()).unwrap().origin, None);
+    }
 
     #[test]
     fn the_remote_origin_is_that_of_its_section() {
