@@ -527,14 +527,14 @@ async fn files_of_a_skill_are_shown_and_no_others() {
     let home = tempfile::tempdir().unwrap();
     write(home.path(), "skills/api/SKILL.md", "---\nname: api\ndescription: d\n---\nRead.");
     write(home.path(), "skills/api/references/api.md", "one\n");
-    write(home.path(), "secret", "secret");
+    write(home.path(), "secret", "sesame");
     let show = |path: &str| ("load_skill", json!({ "skill_name": "api", "resource": path }));
     let model = script(&[show("references/api.md"), show("../../secret"), show("no")]);
     let skills = UseSkills::in_dir(home.path().join("skills"));
     let state = agent_with(&model, skills).execute(start()).await;
     let told = told(&state);
     assert!(told[0].contains("one"), "{}", told[0]);
-    assert!(told[1].starts_with("Error: ") && !told[1].contains("one"), "{}", told[1]);
+    assert!(told[1].starts_with("Error: ") && !told[1].contains("sesame"), "{}", told[1]);
     assert!(told[2].starts_with("Error: "), "{}", told[2]);
     assert_eq!(state.get(&ACTIVE), None, "looking at a file loads nothing");
 }

@@ -326,7 +326,7 @@ fn a_page_may_be_requested_where_a_rule_names_the_tool_and_from_no_machine_near_
     let near = "http://127.0.0.1/";
     let (is_offered, answer, error) = requests(near, &[]);
     assert!(!is_offered, "{error}");
-    assert!(!answer.contains("no address of the internet"), "{answer}");
+    assert!(answer.contains("unknown tool `web_fetch`"), "{answer}");
     let allowed = ["--allow", "WebFetch(domain:127.0.0.1)"];
     let (is_offered, answer, error) = requests(near, &allowed);
     assert!(is_offered, "{error}");
