@@ -98,10 +98,7 @@ fn an_agent_says_its_initial_prompt_first_in_a_new_session() {
         let line = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
         let done = world.run(&[&line[..], options].concat());
         assert_eq!(done.status, 0, "{}", done.stderr);
-        let request = server.request();
-        let messages = request["messages"].as_array().unwrap().iter();
-        let users = messages.filter(|it| it["role"] == "user");
-        users.map(|it| it["content"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        crate::prompt_line::said(&server.request())
     };
     assert_eq!(said(&["--agent", "greeter"]), ["Look around first."]);
     assert_eq!(said(&["--continue", "And then?"]), ["Look around first.", "And then?"]);

@@ -4,8 +4,9 @@ use std::io::{BufRead as _, BufReader};
 
 use serde_json::{Value, json};
 
-use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
-use crate::terminal::Terminal;
+use crate::hooks::is_there;
+use crate::server::{Reply, Server, said, streamed, streamed_call, streamed_tool};
+use crate::terminal::{Seen, Terminal};
 use crate::world::{Done, World};
 
 const MODEL: [&str; 4] = ["run", "-m", "openai-compatible/test", "--base-url"];
@@ -29,11 +30,20 @@ fn result(done: &Done) -> Value {
     serde_json::from_str(done.stdout.lines().last().unwrap()).unwrap()
 }
 
+/// Runs in the mode that asks, with a user at the terminal.
+fn attend(world: &World, server: &Server, terminal: Terminal) -> Seen {
+    terminal.run(world, &[&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat())
+}
+
+/// Chats, with a user at the terminal.
+fn chat(world: &World, server: &Server, options: &[&str], terminal: Terminal) -> Seen {
+    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
+    terminal.run(world, &[&model[..], options].concat())
+}
+
 /// What the model reads as the result of its call.
 fn told(server: &Server) -> Value {
-    let (_, body) = server.heard().into_iter().next_back().unwrap();
-    let messages = body["messages"].as_array().unwrap();
-    messages.iter().find(|it| it["role"] == "tool").unwrap()["content"].clone()
+    server.results().swap_remove(0)
 }
 
 #[test]
@@ -79,7 +89,7 @@ fn a_call_of_an_external_tool_waits_for_a_result_or_an_error_of_another_process(
 
 #[test]
 fn a_call_whose_deadline_has_passed_is_denied_and_takes_no_decision() {
-    let world = World::new().file("project/a.txt", "x");
+    let world = World::new();
     let server = Server::start(removing());
     let ask =
         ["--permission-mode", "ask", "--answer-within", "0.001", "--output-format", "json", "Go."];
@@ -98,18 +108,18 @@ fn a_call_whose_deadline_has_passed_is_denied_and_takes_no_decision() {
     let done = run(&world, &server, &["--resume", id]);
     assert_eq!(done.status, 8, "{}", done.stderr);
     let text = "Blocked: no decision or answer arrived before the deadline";
-    assert_eq!((told(&server), world.path("project/a.txt").exists()), (text.into(), true));
+    assert_eq!((told(&server), is_there(&world)), (text.into(), true));
 }
 
 #[test]
 fn an_open_dialog_ends_with_the_deadline_of_its_call_and_the_run_continues() {
-    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let world = World::at_terminal();
     let server = Server::start(removing());
     let options = ["--permission-mode", "ask", "--answer-within", "0.5", "Go."];
     let line = [&MODEL[..], &[&server.url], &options].concat();
     // What is typed is never sent.
     let seen = Terminal::new(100).pressing("1 yes", "1").run(&world, &line);
-    assert_eq!((seen.status, world.path("project/a.txt").exists()), (8, true), "{}", seen.text());
+    assert_eq!((seen.status, is_there(&world)), (8, true), "{}", seen.text());
     assert!(seen.text().contains("the time for an answer has passed"), "{}", seen.text());
     let text = "Blocked: no decision or answer arrived before the deadline";
     assert_eq!(told(&server), text);
@@ -117,7 +127,7 @@ fn an_open_dialog_ends_with_the_deadline_of_its_call_and_the_run_continues() {
 
 #[test]
 fn a_decision_that_stops_ends_the_run_with_the_code_of_denied_work() {
-    let world = World::new().file("project/a.txt", "x");
+    let world = World::new();
     let server = Server::start(removing());
     let paused =
         run(&world, &server, &["--permission-mode", "ask", "--output-format", "json", "Go."]);
@@ -128,7 +138,7 @@ fn a_decision_that_stops_ends_the_run_with_the_code_of_denied_work() {
     let done = run(&world, &server, &["--resume", id, "--output-format", "json"]);
     assert_eq!(done.status, 8, "{}", done.stderr);
     assert_eq!(result(&done)["denials"][0]["reason"], "leave it");
-    assert_eq!((server.heard().len(), world.path("project/a.txt").exists()), (1, true));
+    assert_eq!((server.heard().len(), is_there(&world)), (1, true));
 }
 
 #[test]
@@ -196,8 +206,7 @@ fn near_the_limit(answer: &'static str) -> (i32, usize, Value) {
 fn priced(settings: &str) -> (World, Vec<Reply>) {
     let prices = "[models.'openai-compatible/test']\nprices = { input = 0, output = 7 }\n";
     let config = format!("{prices}{settings}");
-    let world =
-        World::new().env("TERM", "xterm-256color").file(".config/loopwright/config.toml", &config);
+    let world = World::at_terminal().file(".config/loopwright/config.toml", &config);
     let mut answers = vec![streamed_tool("", "list_dir", &json!({})); 5];
     answers.push(streamed("Done.", "stop"));
     (world, answers)
@@ -240,15 +249,13 @@ fn what_is_typed_in_place_of_an_answer_about_the_cost_waits_at_the_prompt() {
     let (world, mut answers) = priced("");
     answers.push(streamed("Hello.", "stop"));
     let server = Server::start(answers);
-    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
-    let line = [&model[..], &["--max-cost", "0.00043"]].concat();
     let terminal = Terminal::new(100)
         .typing("/help for help", "Go.")
         .typing("cost limit used", "Then greet me.")
         .typing("kept for the next prompt", "2")
         .pressing("Done.", "\r")
         .typing("Hello.", "/quit");
-    let seen = terminal.run(&world, &line);
+    let seen = chat(&world, &server, &["--max-cost", "0.00043"], terminal);
     let heard = server.heard();
     let last = heard.last().unwrap().1.to_string();
     assert_eq!((seen.status, heard.len()), (0, 7), "{}", seen.text());
@@ -257,45 +264,41 @@ fn what_is_typed_in_place_of_an_answer_about_the_cost_waits_at_the_prompt() {
 
 #[test]
 fn never_denies_for_good_with_the_rule_that_was_shown() {
-    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let world = World::at_terminal();
     let server = Server::start(removing());
-    let options = ["--permission-mode", "ask", "Go."];
-    let line = [&MODEL[..], &[&server.url], &options].concat();
-    Terminal::new(100).typing("n! never", "n!").run(&world, &line);
+    attend(&world, &server, Terminal::new(100).typing("n! never", "n!"));
     let kept = std::fs::read_to_string(world.path(".config/loopwright/folders.toml")).unwrap();
     assert!(kept.contains("deny = [\"Bash(rm a.txt)\"]"), "{kept}");
     let server = Server::start(removing());
     let again =
         run(&world, &server, &["--permission-mode", "auto", "--output-format", "json", "Go."]);
-    assert_eq!((again.status, world.path("project/a.txt").exists()), (8, true), "{}", again.stderr);
+    assert_eq!((again.status, is_there(&world)), (8, true), "{}", again.stderr);
     assert_eq!(result(&again)["denials"][0]["arguments"], json!({ "command": "rm a.txt" }));
 }
 
 #[test]
 fn shift_tab_changes_the_mode_and_a_call_that_still_needs_approval_waits() {
-    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let world = World::at_terminal();
     let server = Server::start(removing());
-    let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
     let terminal =
         Terminal::new(100).editing("1 yes", "\x1b[Z").typing("mode accept-edits", "3 keep it");
-    let seen = terminal.run(&world, &line);
-    assert!(world.path("project/a.txt").exists(), "{}", seen.text());
+    let seen = attend(&world, &server, terminal);
+    assert!(is_there(&world), "{}", seen.text());
     assert!(told(&server).as_str().unwrap().contains("keep it"), "{}", seen.text());
 }
 
 #[test]
 fn a_run_without_a_session_says_that_no_later_command_can_decide() {
-    let world = World::new().file("project/a.txt", "x");
+    let world = World::new();
     let server = Server::start(removing());
     let done = run(&world, &server, &["--no-session", "--permission-mode", "ask", "Go."]);
     let is_said = done.stderr.contains("omit `--no-session`, or pass `--on-ask deny`");
-    let is_there = world.path("project/a.txt").exists();
-    assert_eq!((done.status, is_said, is_there), (9, true, true), "{done:?}");
+    assert_eq!((done.status, is_said, is_there(&world)), (9, true, true), "{done:?}");
 }
 
 #[test]
 fn a_message_after_a_run_that_a_denial_stopped_has_no_denials_of_that_run() {
-    let world = World::new().file("project/a.txt", "x");
+    let world = World::new();
     let server = Server::start(removing());
     let json = ["--output-format", "json"];
     let options = [&json[..], &["--permission-mode", "ask", "Go."]].concat();
@@ -313,95 +316,85 @@ fn a_message_after_a_run_that_a_denial_stopped_has_no_denials_of_that_run() {
 
 #[test]
 fn a_mode_that_is_reached_over_another_one_decides_about_the_call() {
-    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let world = World::at_terminal();
     let server = Server::start(removing());
-    let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
     let terminal =
         Terminal::new(100).editing("1 yes", "\x1b[Z").editing("mode accept-edits", "\x1b[Z");
-    let seen = terminal.run(&world, &line);
-    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
+    let seen = attend(&world, &server, terminal);
+    assert_eq!((seen.status, is_there(&world)), (0, false), "{}", seen.text());
 }
 
 #[test]
 fn a_mode_that_is_entered_while_a_call_waits_decides_about_it_anew() {
     let write = json!({ "path": "b.txt", "content": "b" });
     for (mode, is_written) in [("/mode accept-edits", true), ("/mode plan", false)] {
-        let world = World::new().env("TERM", "xterm-256color");
+        let world = World::at_terminal();
         let server =
             Server::start([streamed_tool("", "write_file", &write), streamed("Done.", "stop")]);
-        let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
-        let seen = Terminal::new(100).typing("1 yes", mode).run(&world, &line);
+        let seen = attend(&world, &server, Terminal::new(100).typing("1 yes", mode));
         assert_eq!(world.path("project/b.txt").exists(), is_written, "{mode}: {}", seen.text());
     }
 }
 
 #[test]
 fn all_of_a_long_command_is_shown_and_the_answers_are_explained_without_an_answer() {
-    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let world = World::at_terminal();
     let lines: Vec<String> = (1..40).map(|it| format!("echo line-{it}\n")).collect();
     let lines = lines.concat();
     let server =
         Server::start([streamed_call("", &format!("{lines}rm a.txt")), streamed("Done.", "stop")]);
-    let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
     let terminal = Terminal::new(100)
         .typing("v view all", "?")
         .typing("run the call once", "v")
         .typing("line-39", "1");
-    let seen = terminal.run(&world, &line);
-    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
+    let seen = attend(&world, &server, terminal);
+    assert_eq!((seen.status, is_there(&world)), (0, false), "{}", seen.text());
 }
 
 #[test]
 fn a_call_with_edited_arguments_is_shown_with_them() {
-    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let world = World::at_terminal();
     let server = Server::start(removing());
-    let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
-    let seen = Terminal::new(100).typing("1 yes", "e echo edited").run(&world, &line);
-    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, true), "{}", seen.text());
+    let seen = attend(&world, &server, Terminal::new(100).typing("1 yes", "e echo edited"));
+    assert_eq!((seen.status, is_there(&world)), (0, true), "{}", seen.text());
     assert!(seen.text().contains("✓ bash echo edited"), "{}", seen.text());
     assert!(!seen.text().contains("✓ bash rm a.txt"), "{}", seen.text());
 }
 
 #[test]
 fn chat_asks_at_its_start_about_a_call_that_waits() {
-    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let world = World::at_terminal();
     let server = Server::start(removing());
     let paused = run(&world, &server, &["--permission-mode", "ask", "Go."]);
     assert_eq!(paused.status, 9, "{}", paused.stderr);
     let server = Server::start([streamed("Removed.", "stop")]);
-    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
-    let line = [&model[..], &["--permission-mode", "ask", "--continue"]].concat();
     let terminal = Terminal::new(100).typing("1 yes", "1").typing("Removed.", "/quit");
-    let seen = terminal.run(&world, &line);
-    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
+    let seen = chat(&world, &server, &["--permission-mode", "ask", "--continue"], terminal);
+    assert_eq!((seen.status, is_there(&world)), (0, false), "{}", seen.text());
 }
 
 #[test]
 fn resume_in_a_chat_asks_about_a_call_that_waits_before_it_reads_a_message() {
-    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let world = World::at_terminal();
     let server = Server::start(removing());
     let paused = run(&world, &server, &["--permission-mode", "ask", "Go."]);
     assert_eq!(paused.status, 9, "{}", paused.stderr);
     let server = Server::start([streamed("Removed.", "stop")]);
-    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
-    let line = [&model[..], &["--permission-mode", "ask"]].concat();
     let terminal = Terminal::new(100)
         .typing("/help for help", "/resume")
         .typing("number of the session", "1")
         .typing("1 yes", "1")
         .typing("Removed.", "/quit");
-    let seen = terminal.run(&world, &line);
-    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
-    let request = server.request();
-    let users = request["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "user");
-    assert_eq!(users.map(|it| it["content"].clone()).collect::<Vec<_>>(), ["Go."]);
+    let seen = chat(&world, &server, &["--permission-mode", "ask"], terminal);
+    assert_eq!((seen.status, is_there(&world)), (0, false), "{}", seen.text());
+    assert_eq!(said(&server.request()), ["Go."]);
 }
 
 #[test]
 fn a_decision_from_the_command_line_holds_from_now_on_after_its_rule_was_confirmed() {
     let cases = [("approve", "allow", 0, false), ("deny", "deny", 8, true)];
-    for (word, kept, status, is_there) in cases {
-        let world = World::new().file("project/a.txt", "x");
+    for (word, kept, status, stays) in cases {
+        let world = World::new();
         let server = Server::start(removing());
         let paused = run(&world, &server, &["--permission-mode", "ask", "Go."]);
         assert_eq!(paused.status, 9, "{}", paused.stderr);
@@ -417,8 +410,8 @@ fn a_decision_from_the_command_line_holds_from_now_on_after_its_rule_was_confirm
         assert!(done.stderr.contains(&format!("from now on: {rule}")), "{done:?}");
         let server = Server::start(removing());
         let again = run(&world, &server, &["--permission-mode", "ask", "Go."]);
-        let seen = (again.status, world.path("project/a.txt").exists());
-        assert_eq!(seen, (status, is_there), "{}", again.stderr);
+        let seen = (again.status, is_there(&world));
+        assert_eq!(seen, (status, stays), "{}", again.stderr);
     }
 }
 
@@ -442,8 +435,7 @@ fn chat_asks_at_its_start_about_a_call_of_a_sub_agent() {
     let agent = |name: &str, tools: &str| {
         format!("---\nname: {name}\ndescription: D.\ntools: {tools}\n---\n\nGo.\n")
     };
-    let world = World::new()
-        .env("TERM", "xterm-256color")
+    let world = World::at_terminal()
         .file("project/a.txt", "x")
         .file("project/.claude/agents/lead.md", &agent("lead", "Bash, Agent"))
         .file("project/.claude/agents/helper.md", &agent("helper", "Bash"));
@@ -454,17 +446,15 @@ fn chat_asks_at_its_start_about_a_call_of_a_sub_agent() {
     assert_eq!(paused.status, 9, "{}", paused.stderr);
     let replies = ["Removed.", "The helper removed it."].map(|text| streamed(text, "stop"));
     let server = Server::start(replies);
-    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
-    let line = [&model[..], &["--permission-mode", "ask", "--continue"]].concat();
     let terminal = Terminal::new(100).typing("1 yes", "1").typing("The helper removed", "/quit");
-    let seen = terminal.run(&world, &line);
-    assert_eq!((seen.status, world.path("project/a.txt").exists()), (0, false), "{}", seen.text());
+    let seen = chat(&world, &server, &["--permission-mode", "ask", "--continue"], terminal);
+    assert_eq!((seen.status, is_there(&world)), (0, false), "{}", seen.text());
     assert!(seen.text().contains("? bash of helper"), "{}", seen.text());
 }
 
 #[test]
 fn followed_approvals_show_a_run_that_begins_to_wait() {
-    let world = World::new().file("project/a.txt", "x");
+    let world = World::new();
     let mut follower = world.start(&["approvals", "--follow", "--json"]);
     let server = Server::start(removing());
     let paused = run(&world, &server, &["--permission-mode", "ask", "Go."]);
@@ -490,15 +480,14 @@ fn deciding(what: &'static [&'static str]) -> impl Fn(&World) {
 
 /// Opens a dialog that another process answers, and returns the screen, what the model was told, and the rules.
 fn answered_elsewhere(there: &'static [&'static str]) -> (String, Value, Option<String>, bool) {
-    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let world = World::at_terminal();
     let server = Server::start(removing());
-    let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask", "Go."]].concat();
     // Nothing is typed.
     let terminal = Terminal::new(100).pressing("1 yes", "").first(deciding(there));
-    let seen = terminal.run(&world, &line);
+    let seen = attend(&world, &server, terminal);
     let rules = std::fs::read_to_string(world.path(".config/loopwright/folders.toml")).ok();
     let rules = rules.map(|it| it.lines().skip(1).collect());
-    (seen.text(), told(&server), rules, world.path("project/a.txt").exists())
+    (seen.text(), told(&server), rules, is_there(&world))
 }
 
 #[test]

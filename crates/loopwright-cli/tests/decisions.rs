@@ -15,8 +15,7 @@ fn world() -> World {
     let agent = |name: &str, tools: &str| {
         format!("---\nname: {name}\ndescription: D.\ntools: {tools}\n---\n\nGo.\n")
     };
-    World::new()
-        .env("TERM", "xterm-256color")
+    World::at_terminal()
         .file("project/a.txt", "x")
         .file("project/.claude/agents/finder.md", FINDER)
         .file("project/.claude/agents/lead.md", &agent("lead", "Bash, Agent"))
@@ -37,9 +36,7 @@ fn decide(world: &World, report: &Value, what: &[&str]) -> Done {
 
 /// What the model reads as the results of its calls.
 fn told(server: &Server) -> Vec<Value> {
-    let (_, body) = server.heard().into_iter().next_back().unwrap();
-    let messages = body["messages"].as_array().unwrap();
-    messages.iter().filter(|it| it["role"] == "tool").map(|it| it["content"].clone()).collect()
+    server.results()
 }
 
 fn spawning() -> Reply {

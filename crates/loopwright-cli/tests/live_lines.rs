@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::prompt_line::{chatting, done, said};
 use crate::server::{Reply, Server, delta, last, streamed, streamed_call};
-use crate::terminal::{Seen, Terminal};
+use crate::terminal::{Seen, Terminal, pasted};
 use crate::world::redact;
 
 const CTRL_C: &str = "\u{3}";
@@ -59,7 +59,7 @@ fn a_long_draft_is_one_line_at_the_prompt_wherever_it_comes_from() {
     let replies = [streamed("One.", "stop"), streamed_call("", "sleep 2")];
     let more = ["Two.", "Three."].map(|it| streamed(it, "stop"));
     let server = Server::start(replies.into_iter().chain(more));
-    let paste = format!("\u{1b}[200~{}\u{1b}[201~", "line\r".repeat(300));
+    let paste = pasted(&"line\r".repeat(300));
     let terminal = Terminal::new(80)
         .editing("/help for help", &format!("{paste}\r"))
         .typing("tokens in", "/turns")
@@ -81,7 +81,7 @@ fn a_long_draft_is_one_line_at_the_prompt_wherever_it_comes_from() {
 fn a_pasted_text_in_the_history_is_sent_by_another_chat() {
     let server = Server::start(["One.", "Two."].map(|it| streamed(it, "stop")));
     let world = chatting(&server);
-    let paste = format!("See \u{1b}[200~{}\u{1b}[201~ now\r", "line\r".repeat(300));
+    let paste = format!("See {} now\r", pasted(&"line\r".repeat(300)));
     let terminal = Terminal::new(80).editing("/help for help", &paste);
     done(terminal.typing("tokens in", "/quit").run(&world, &[]));
     let up = "\u{1b}[A";

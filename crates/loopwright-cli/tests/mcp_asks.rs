@@ -31,8 +31,7 @@ const OF_USER: &str = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create"
 fn world(question: &str, sampling: &str) -> World {
     let entry = json!({"command": "sh", "args": ["server.sh"], "sampling": sampling});
     let file = json!({"mcpServers": {"shell": entry}}).to_string();
-    let world = World::new()
-        .env("TERM", "xterm-256color")
+    let world = World::at_terminal()
         .file("project/server.sh", SERVER)
         .file("project/question.json", &format!("{question}\n"))
         .file(".config/loopwright/mcp.json", &file);

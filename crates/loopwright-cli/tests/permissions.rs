@@ -37,7 +37,7 @@ fn is_there(world: &World) -> bool {
 }
 
 fn terminal() -> World {
-    World::new().env("TERM", "xterm-256color")
+    World::at_terminal()
 }
 
 fn result(done: &Done) -> Value {

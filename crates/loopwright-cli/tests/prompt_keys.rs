@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
+use crate::images::{PNG, image};
 use crate::prompt_line::{chatting, done};
-use crate::server::{Server, streamed, streamed_call, streamed_tool};
-use crate::terminal::Terminal;
+use crate::server::{Server, said, streamed, streamed_call, streamed_tool};
+use crate::terminal::{Seen, Terminal, pasted};
 use crate::world::World;
 
 const CTRL_A: &str = "\u{1}";
@@ -17,7 +18,6 @@ const ESC: &str = "\u{1b}";
 const CTRL_R: &str = "\u{12}";
 const SHIFT_TAB: &str = "\u{1b}[Z";
 const CTRL_V: &str = "\u{16}";
-const PNG: &[u8] = b"\x89\x50\x4e\x47\x0d\x0a\x1a\x0a\x00\x00\x00\x0d\x49\x48\x44\x52\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00\x3a\x7e\x9b\x55\x00\x00\x00\x0a\x49\x44\x41\x54\x78\x9c\x63\x60\x00\x00\x00\x02\x00\x01\x48\xaf\xa4\x71\x00\x00\x00\x00\x49\x45\x4e\x44\xae\x42\x60\x82";
 
 /// A status line that takes a second. Meanwhile, no prompt is open.
 const SLOW: &str = "[chat]\nstatus_line = \"sleep 1; echo ready\"\n";
@@ -29,10 +29,12 @@ fn with_image(server: &Server) -> World {
     world
 }
 
-/// What users said in a request.
-fn said(request: &Value) -> Vec<Value> {
-    let messages = request["messages"].as_array().unwrap().iter();
-    messages.filter(|it| it["role"] == "user").map(|it| it["content"].clone()).collect()
+/// Checks that each of these lines stands on the screen once.
+fn shown_once(seen: &Seen, lines: &[&str]) {
+    for line in lines {
+        let count = seen.lines.iter().filter(|it| it.trim() == *line).count();
+        assert_eq!(count, 1, "{line}: {}", seen.text());
+    }
 }
 
 #[test]
@@ -47,10 +49,7 @@ fn lines_that_are_typed_between_two_prompts_are_sent_and_none_is_shown_twice() {
     let seen = done(terminal.run(&world, &[]));
     let requests = server.heard();
     assert_eq!(said(&requests[2].1), ["first", "second", "third"]);
-    for line in ["> first", "> second"] {
-        let count = seen.lines.iter().filter(|it| it.trim_end() == line).count();
-        assert_eq!(count, 1, "{line}: {}", seen.text());
-    }
+    shown_once(&seen, &["> first", "> second"]);
 }
 
 #[test]
@@ -107,10 +106,7 @@ fn a_mode_chosen_while_the_agent_works_applies_to_its_next_call_and_is_shown() {
         .typing("tokens in", "/quit");
     let seen = done(terminal.run(&world, &[]));
     assert!(world.path("project/a.txt").exists(), "{}", seen.text());
-    for line in ["mode plan", "mode deny"] {
-        let count = seen.lines.iter().filter(|it| it.trim() == line).count();
-        assert_eq!(count, 1, "{line}: {}", seen.text());
-    }
+    shown_once(&seen, &["mode plan", "mode deny"]);
 }
 
 #[test]
@@ -169,15 +165,11 @@ fn lines_that_are_pasted_together_while_the_agent_works_are_one_message() {
     let server = Server::start([streamed_call("", "sleep 2"), streamed("Done.", "stop")]);
     let terminal = Terminal::new(80)
         .typing("/help for help", "Go")
-        .pressing("bash sleep 2", "\u{1b}[200~one\rtwo\u{1b}[201~\r")
+        .pressing("bash sleep 2", &format!("{}\r", pasted("one\rtwo")))
         .typing("tokens in", "/quit");
     done(terminal.run(&chatting(&server), &[]));
     let requests = server.heard();
     assert_eq!(said(&requests[1].1), ["Go", "one\ntwo"]);
-}
-
-fn image() -> Value {
-    json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="}})
 }
 
 #[test]
@@ -186,7 +178,6 @@ fn an_image_whose_path_is_pasted_or_dropped_is_attached() {
     let world = with_image(&server);
     let path = world.path("a b.png");
     let path = path.to_str().unwrap();
-    let pasted = |text: &str| format!("\u{1b}[200~{text}\u{1b}[201~");
     let (quoted, escaped) = (pasted(&format!("'{path}'")), pasted(&path.replace(' ', "\\ ")));
     let url = pasted(&format!("file://{}", path.replace(' ', "%20")));
     let keys = format!("See {quoted}{escaped}{url}and {}\r", pasted("/nowhere/c.png"));
@@ -245,7 +236,7 @@ fn an_image_that_is_pasted_while_the_agent_works_is_sent_with_the_message() {
     let server = Server::start(replies);
     let world = with_image(&server);
     let path = world.path("a b.png").display().to_string();
-    let paste = format!("\u{1b}[200~'{path}'\u{1b}[201~");
+    let paste = pasted(&format!("'{path}'"));
     let terminal = Terminal::new(80)
         .typing("/help for help", "Go")
         .pressing("bash sleep 4", &paste)
@@ -277,14 +268,12 @@ fn background_commands_are_listed_followed_and_ended_while_the_agent_works() {
         .pressing("unknown background task 2", "/tasks\r")
         .typing("tokens in", "/quit");
     let seen = done(terminal.run(&chatting(&server), &[]));
-    for line in [
+    let told = [
         "begun",
         "task 1 is being stopped",
         "unknown background task 2; list the tasks with /tasks",
-    ] {
-        let count = seen.lines.iter().filter(|it| it.trim() == line).count();
-        assert_eq!(count, 1, "{line}: {}", seen.text());
-    }
+    ];
+    shown_once(&seen, &told);
 }
 
 #[test]

@@ -5,13 +5,12 @@ use std::fs;
 use serde_json::Value;
 
 use crate::server::{Server, streamed, streamed_call};
-use crate::terminal::{Seen, Terminal};
+use crate::terminal::{Seen, Terminal, pasted};
 use crate::world::World;
 
 /// A world in which the name alone opens a chat with a provider.
 pub(crate) fn chatting(server: &Server) -> World {
-    let world = World::new()
-        .env("TERM", "xterm-256color")
+    let world = World::at_terminal()
         .env("LOOPWRIGHT_MODEL", "openai-compatible/test")
         .env("LOOPWRIGHT_BASE_URL", &server.url);
     fs::write(world.path("project/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
@@ -20,9 +19,8 @@ pub(crate) fn chatting(server: &Server) -> World {
 
 /// What users said in a request.
 pub(crate) fn said(request: &Value) -> Vec<String> {
-    let messages = request["messages"].as_array().unwrap().iter();
-    let users = messages.filter(|it| it["role"] == "user");
-    users.map(|it| it["content"].as_str().unwrap().to_owned()).collect()
+    let said = crate::server::said(request).into_iter();
+    said.map(|it| it.as_str().unwrap().to_owned()).collect()
 }
 
 pub(crate) fn done(seen: Seen) -> Seen {
@@ -95,7 +93,7 @@ fn a_project_does_not_write_the_status_line() {
 fn a_long_paste_is_one_line_until_it_is_sent() {
     let server = Server::start([streamed("Long.", "stop")]);
     let text = "line\r".repeat(300);
-    let paste = format!("See \u{1b}[200~{text}\u{1b}[201~ now\r");
+    let paste = format!("See {} now\r", pasted(&text));
     let terminal = Terminal::new(80)
         .typing("/help for help", "")
         .pressing("\u{1b}[?2004h", &paste)

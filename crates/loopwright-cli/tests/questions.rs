@@ -25,15 +25,13 @@ fn run(replies: Vec<Reply>, on_ask: &str) -> (World, Done, Server) {
 
 /// What the model reads as the result of its call.
 fn told(server: &Server) -> Value {
-    let (_, body) = server.heard().into_iter().next_back().unwrap();
-    let messages = body["messages"].as_array().unwrap();
-    messages.iter().find(|it| it["role"] == "tool").unwrap()["content"].clone()
+    server.results().swap_remove(0)
 }
 
 /// The status of a run, and what the model reads, after a user typed lines, each after a text that is shown.
 fn answered(question: &Value, lines: &[(&'static str, &'static str)]) -> (i32, Value) {
     let server = Server::start(asking(question));
-    let world = World::new().env("TERM", "xterm-256color");
+    let world = World::at_terminal();
     let terminal =
         lines.iter().fold(Terminal::new(100), |it, (after, line)| it.typing(after, line));
     let seen = terminal.run(&world, &[&MODEL[..], &[&server.url], &["Go."]].concat());
@@ -65,7 +63,7 @@ fn a_command_is_no_answer_to_a_question_and_a_backslash_makes_a_text_of_it() {
 #[test]
 fn a_question_is_shown_without_its_arguments() {
     let server = Server::start(asking(&colors()));
-    let world = World::new().env("TERM", "xterm-256color");
+    let world = World::at_terminal();
     let line = [&MODEL[..], &[&server.url], &["Go."]].concat();
     let seen = Terminal::new(100).typing("2 blue", "2").run(&world, &line);
     assert!(seen.text().contains("Which color?"), "{}", seen.text());

@@ -1,6 +1,6 @@
 //! Permission rules that change while a chat or an editor is open.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::server::{Server, streamed, streamed_call};
 use crate::terminal::Terminal;
@@ -18,10 +18,8 @@ fn deny(world: &World) {
 
 #[test]
 fn a_deny_rule_that_is_added_while_a_chat_is_open_applies_to_the_next_turn_and_its_commands() {
-    let world = World::new()
-        .env("TERM", "xterm-256color")
-        .file("project/a.txt", "x")
-        .file("project/secret.txt", "s3cr3t");
+    let world =
+        World::at_terminal().file("project/a.txt", "x").file("project/secret.txt", "s3cr3t");
     let server = Server::start([
         streamed("One.", "stop"),
         streamed_call("", "rm a.txt"),
@@ -40,10 +38,7 @@ fn a_deny_rule_that_is_added_while_a_chat_is_open_applies_to_the_next_turn_and_i
     let told = "permissions reloaded: 2 rules from /project/.claude/settings.json";
     assert!(seen.text().contains(told), "{}", seen.text());
     assert!(world.path("project/a.txt").exists(), "{}", seen.text());
-    let (_, body) = server.heard().pop().unwrap();
-    let messages = body["messages"].as_array().unwrap();
-    let results: Vec<&Value> =
-        messages.iter().filter(|it| it["role"] == "tool").map(|it| &it["content"]).collect();
+    let results = server.results();
     let denied = results[0].as_str().unwrap();
     assert!(denied.contains("rule `Bash(rm *)` of"), "{denied}");
     assert!(!results[1].to_string().contains("s3cr3t"), "{}", results[1]);
@@ -51,7 +46,7 @@ fn a_deny_rule_that_is_added_while_a_chat_is_open_applies_to_the_next_turn_and_i
 
 #[test]
 fn permissions_in_a_chat_are_those_that_the_files_have_now() {
-    let world = World::new().env("TERM", "xterm-256color");
+    let world = World::at_terminal();
     let line = ["chat", "-m", "openai-compatible/test", "--base-url", "http://127.0.0.1:9"];
     let terminal = Terminal::new(200)
         .typing("/help for help", "/permissions")

@@ -60,8 +60,7 @@ const SOURCE: &str =
 /// A world in which a provider gives these replies.
 fn bakery(server: &Server) -> World {
     let config = format!("model = 'local/qwen3'\n[providers.local]\nbase_url = '{}'\n", server.url);
-    World::new()
-        .env("TERM", "xterm-256color")
+    World::at_terminal()
         .file(".config/loopwright/config.toml", &config)
         .file("project/src/price.rs", SOURCE)
 }
@@ -195,7 +194,7 @@ fn the_picture_of_the_demonstration_is_what_is_seen() {
     // As for a user who has installed it: the program names itself as it can be called.
     let program = Path::new(env!("CARGO_BIN_EXE_loopwright"));
     let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
-    let world = World::new().env("TERM", "xterm-256color").env("PATH", &path);
+    let world = World::at_terminal().env("PATH", &path);
     let seen = Terminal::new(COLUMNS).run(&world, &["demo"]);
     check("demo", "loopwright demo", &seen);
 }
@@ -205,7 +204,7 @@ fn the_picture_of_the_demonstration_is_what_is_seen() {
 fn the_picture_of_the_doctor_is_what_is_seen() {
     let models = json!({"object": "list", "data": [{"id": "qwen3"}]});
     let server = Server::start([Reply::Whole(200, models.clone()), Reply::Whole(200, models)]);
-    let world = World::new().env("TERM", "xterm-256color").env("LM_STUDIO_BASE_URL", &server.url);
+    let world = World::at_terminal().env("LM_STUDIO_BASE_URL", &server.url);
     let seen = Terminal::new(COLUMNS).run(&world, &["doctor"]);
     check("doctor", "loopwright doctor", &seen);
 }

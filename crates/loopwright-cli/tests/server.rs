@@ -59,10 +59,23 @@ impl Server {
         self.requests.recv_timeout(Duration::from_mins(1)).unwrap().1
     }
 
+    /// Returns the results of calls in the last request that came.
+    pub(crate) fn results(&self) -> Vec<Value> {
+        let (_, body) = self.heard().pop().unwrap();
+        let messages = body["messages"].as_array().unwrap().iter();
+        messages.filter(|it| it["role"] == "tool").map(|it| it["content"].clone()).collect()
+    }
+
     /// Returns the heads, in small letters, and the bodies of all requests that came.
     pub(crate) fn heard(&self) -> Vec<(String, Value)> {
         self.requests.try_iter().collect()
     }
+}
+
+/// Returns what users said in a request.
+pub(crate) fn said(request: &Value) -> Vec<Value> {
+    let messages = request["messages"].as_array().unwrap().iter();
+    messages.filter(|it| it["role"] == "user").map(|it| it["content"].clone()).collect()
 }
 
 /// An address where no process listens.

@@ -124,7 +124,7 @@ fn a_worker_applies_the_rules_of_the_session() {
 
 #[test]
 fn a_new_session_in_chat_asks_about_what_was_allowed_in_the_one_before() {
-    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let world = World::at_terminal().file("project/a.txt", "x");
     let server = Server::start([removing(), removing(), removing()].into_iter().flatten());
     let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
     let line = [&model[..], &["--permission-mode", "ask"]].concat();

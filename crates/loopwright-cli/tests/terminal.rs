@@ -209,6 +209,11 @@ impl Terminal {
     }
 }
 
+/// Returns the bytes that a terminal sends for pasted text.
+pub(crate) fn pasted(text: &str) -> String {
+    format!("\u{1b}[200~{text}\u{1b}[201~")
+}
+
 fn winsize(columns: u16, rows: u16) -> Winsize {
     Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }

@@ -9,10 +9,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::server::{Reply, Server, delta, last, streamed, streamed_call, streamed_tool};
-use crate::terminal::{Seen, Terminal};
+use crate::terminal::{Seen, Terminal, pasted};
 use crate::world::World;
 
-const ESC: &str = "\u{1b}";
 /// The key as terminals send it that tell it apart from the start of a sequence: two of the other kind are read as one if
 /// they come together.
 const ESC_KEY: &str = "\u{1b}[27u";
@@ -28,8 +27,7 @@ const CTRL_O: &str = "\u{f}";
 const CTRL_R: &str = "\u{12}";
 
 fn chatting(server: &Server, status: &str) -> World {
-    let world = World::new()
-        .env("TERM", "xterm-256color")
+    let world = World::at_terminal()
         .env("LOOPWRIGHT_MODEL", "openai-compatible/test")
         .env("LOOPWRIGHT_BASE_URL", &server.url)
         .env("EDITOR", "sh -c 'echo written in the editor > \"$0\"'")
@@ -60,8 +58,8 @@ fn at_the_prompt(columns: u16, rows: u16, status: &str) -> Seen {
     let more = ["Edited.", "Found.", "Greeted.", "Checked.", "Summary."];
     let replies = answers.into_iter().chain(more).map(|it| streamed(it, "stop"));
     let server = Server::start([streamed_call("I look.", "echo seen")].into_iter().chain(replies));
-    let paste = format!("{ESC}[200~{}{ESC}[201~", "line\r".repeat(300));
-    let small = format!("{ESC}[200~one\rtwo{ESC}[201~\r");
+    let paste = pasted(&"line\r".repeat(300));
+    let small = format!("{}\r", pasted("one\rtwo"));
     // What ends the answer to a message.
     let done = "tokens in";
     let terminal = Terminal::new(columns)

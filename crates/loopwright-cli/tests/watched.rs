@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
+use crate::server::{Reply, Server, said, streamed, streamed_call, streamed_tool};
 use crate::terminal::{Seen, Terminal};
 use crate::world::{World, lonely, redact};
 
@@ -98,8 +98,7 @@ fn the_name_alone_opens_a_chat_and_says_what_to_do_where_there_is_no_model() {
 #[test]
 fn the_name_alone_opens_a_chat() {
     let server = Server::start([streamed("Hello **there**.", "stop")]);
-    let world = World::new()
-        .env("TERM", "xterm-256color")
+    let world = World::at_terminal()
         .env("LOOPWRIGHT_MODEL", "openai-compatible/test")
         .env("LOOPWRIGHT_BASE_URL", &server.url);
     let terminal = Terminal::new(80).typing("/help for help", "Hi").typing("tokens in", "/quit");
@@ -112,8 +111,7 @@ fn the_name_alone_opens_a_chat() {
 
 /// A world in which the name alone opens a chat with a provider.
 fn chatting(server: &Server) -> World {
-    World::new()
-        .env("TERM", "xterm-256color")
+    World::at_terminal()
         .env("LOOPWRIGHT_MODEL", "openai-compatible/test")
         .env("LOOPWRIGHT_BASE_URL", &server.url)
 }
@@ -133,15 +131,7 @@ fn a_line_typed_while_the_agent_works_is_part_of_its_next_request() {
     let text = seen.text();
     assert!(text.contains("\u{203a} in blue\n"), "{text}");
     drop(server.request());
-    let messages = server.request()["messages"].clone();
-    let said: Vec<&str> = messages
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|it| it["role"] == "user")
-        .map(|it| it["content"].as_str().unwrap())
-        .collect();
-    assert_eq!(said, ["Paint it", "in blue"]);
+    assert_eq!(said(&server.request()), ["Paint it", "in blue"]);
     // What was begun waits at the prompt.
     assert!(text.contains("> and the door"), "{text}");
 }

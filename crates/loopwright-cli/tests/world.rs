@@ -32,6 +32,11 @@ impl World {
         Self { home, variables: Vec::new() }
     }
 
+    /// A world whose programs run at a terminal.
+    pub(crate) fn at_terminal() -> Self {
+        Self::new().env("TERM", "xterm-256color")
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.path().canonicalize().unwrap().join(name)
     }
