@@ -16,7 +16,7 @@ use loopwright_agent::{
     StateFactory as _, UseContextConfig, UseGuards, UseLlmConfig, UseToolSource, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, LlmConfig, RegistryError, ToolRegistry,
+    AgentLoop, AgentState, Budget, LlmConfig, ToolRegistry,
     messages::{InferenceRequest, Message},
 };
 use loopwright_testing::{FakeModel, MockTool, ScriptedToolSource};
@@ -147,36 +147,6 @@ fn a_registry_of_definitions_finds_them_by_name() {
     assert_eq!(error, expect);
     let text = "unknown agent `painter`; available: author, reviewer";
     assert_eq!(error.to_string(), text);
-}
-
-#[test]
-fn a_registry_of_tools_knows_instances_and_makes_others_once() {
-    let made = Arc::new(AtomicU32::new(0));
-    let mut registry = ToolRegistry::new();
-    registry.register(tool("zebra"));
-    registry.register(tool("both"));
-    for name in ["late", "both", "early"] {
-        let made = Arc::clone(&made);
-        registry.register_factory(name, move || {
-            made.fetch_add(1, SeqCst);
-            MockTool::returning(name, "Was made.", "made")
-        });
-    }
-    assert_eq!(registry.names().collect::<Vec<_>>(), ["both", "early", "late", "zebra"]);
-    assert_eq!((registry.len(), made.load(SeqCst)), (4, 0));
-    assert!(registry.contains("late") && registry.contains("zebra") && !registry.contains("none"));
-
-    let (one, again) = (registry.get("late").unwrap(), registry.clone().get("late").unwrap());
-    assert!(Arc::ptr_eq(one.name(), again.name()));
-    assert_eq!(made.load(SeqCst), 1);
-    // An instance wins over a factory of its name.
-    assert_eq!(&*registry.get("both").unwrap().spec().description, "Answers.");
-    assert_eq!(registry.all().len(), 4);
-    assert_eq!(made.load(SeqCst), 2);
-
-    let error = registry.get("none").unwrap_err();
-    let known = "both, early, late, zebra".to_owned();
-    assert_eq!(error, RegistryError { name: "none".into(), known });
 }
 
 /// Adds one tool of its name.

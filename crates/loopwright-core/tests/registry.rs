@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
-use loopwright_core::ToolRegistry;
+use loopwright_core::{RegistryError, ToolRegistry};
 use loopwright_testing::MockTool;
 
 fn tool(name: &str) -> MockTool {
@@ -24,10 +24,9 @@ fn a_registry_holds_tools_and_factories_and_calls_a_factory_once() {
     });
     assert!(registry.contains("lazy") && registry.contains("ready") && !registry.contains("other"));
     assert_eq!(made.load(SeqCst), 0);
-    for _ in 0..3 {
-        assert_eq!(&**registry.get("lazy").unwrap().name(), "lazy");
-        assert_eq!(registry.all().len(), 2);
-    }
+    let (one, again) = (registry.get("lazy").unwrap(), registry.clone().get("lazy").unwrap());
+    assert!(Arc::ptr_eq(one.name(), again.name()), "a copy of the registry has the same tool");
+    assert_eq!((&**one.name(), registry.all().len()), ("lazy", 2));
     assert_eq!(made.load(SeqCst), 1);
 }
 
@@ -55,6 +54,8 @@ fn a_tool_that_is_there_wins_over_one_that_would_have_to_be_made() {
 fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
     let mut registry = ToolRegistry::new();
     registry.register(tool("look"));
+    registry.register_factory("draw", || tool("draw"));
     let error = registry.get("loook").unwrap_err();
-    assert_eq!(error.to_string(), "unknown tool `loook`; available: look");
+    assert_eq!(error, RegistryError { name: "loook".into(), known: "draw, look".into() });
+    assert_eq!(error.to_string(), "unknown tool `loook`; available: draw, look");
 }
