@@ -541,7 +541,7 @@ fn old_sessions_are_pruned() {
     assert_eq!(place.sessions(&["show", &id]).status, 0);
     let done = place.json(&["prune", "--older-than", "1ms", "--unreachable"]);
     assert_eq!(done["sessions"][0], id.as_str());
-    assert_ne!(done["reclaimed"]["batches"], 0);
+    assert!(done["reclaimed"]["batches"].as_u64().unwrap() > 0, "{done}");
     assert_eq!(place.sessions(&["show", &id]).status, 2);
     assert_eq!(place.sessions(&["check"]).status, 0);
     assert_eq!(place.sessions(&["prune"]).status, 2);

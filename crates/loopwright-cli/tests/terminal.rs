@@ -205,6 +205,8 @@ impl Terminal {
                 next = acts.next();
             }
         }
+        let awaited = next.map(|it| it.after);
+        assert_eq!(awaited, None, "the program ended before this:\n{}", parser.screen().contents());
         (parser, String::from_utf8_lossy(&written).into_owned())
     }
 }
