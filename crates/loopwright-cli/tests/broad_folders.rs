@@ -102,7 +102,6 @@ fn in_a_broad_folder_no_tool_changes_a_file_or_reads_a_key() {
             told.iter().all(|it| !it.contains("HOME KEY 7Q") || it.contains("No match")),
             "{case}"
         );
-        assert!(!told.iter().any(|it| it.contains("with_broad_paths")), "{case}");
         assert!(!folder.join(NEW).exists(), "{case}");
         for file in ["note.txt", ".config/app/settings"] {
             assert_eq!(fs::read_to_string(world.path(file)).unwrap(), "old\n", "{case}");
@@ -121,7 +120,7 @@ fn in_a_home_a_key_is_named_as_the_reason_and_other_files_are_read() {
     assert_eq!(done.status, 0, "{}", done.stderr);
     let told = told(&server, 1);
     assert!(told[0].contains("`.ssh/id` is not permitted (it contains keys"), "{told:#?}");
-    assert!(told[1].contains("old") && !told[1].contains("not permitted"), "{told:#?}");
+    assert!(told[1].contains("     1\told"), "{told:#?}");
 }
 
 #[test]

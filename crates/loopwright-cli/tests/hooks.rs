@@ -179,11 +179,11 @@ fn hooks_add_context_at_prompts_results_and_stops() {
     let world = with("PostToolUse", "Bash", "echo run the tests >&2; exit 2");
     let (_, requests) = run(&world, removing(), &[]);
     assert!(requests[1].contains("run the tests"), "{}", requests[1]);
-    let stop = "grep -q '\"stop_hook_active\":true' || { echo not yet >&2; exit 2; }";
+    let stop = "grep -q '\"stop_hook_active\":true' || { echo not before noon >&2; exit 2; }";
     let world = with("Stop", "", stop);
     let replies = vec![streamed("Done.", "stop"), streamed("Really done.", "stop")];
     let (done, requests) = run(&world, replies, &[]);
-    assert!(requests[1].contains("not yet"), "{requests:?}");
+    assert!(requests[1].contains("not before noon"), "{requests:?}");
     assert!(done.stdout.contains("Really done."), "{}", done.stdout);
 }
 
@@ -303,6 +303,7 @@ fn hooks_run_in_the_sandbox_and_end_with_their_time() {
     let command = format!("cat {secret} >&2; curl -s -m 2 http://127.0.0.1:1/; exit 2");
     let world = world.file(OWN, &settings("PreToolUse", "Bash", &command));
     let (_, requests) = run(&world, removing(), &[]);
+    assert!(requests[1].contains("blocked by a hook: cat: "), "{}", requests[1]);
     assert!(!requests[1].contains("hidden"), "{}", requests[1]);
     let late = settings("PreToolUse", "Bash", "sleep 60").replace("20", "1");
     let world =
@@ -318,12 +319,12 @@ fn a_hook_in_a_subfolder_does_not_read_what_a_rule_of_its_project_denies() {
     let world = World::new()
         .file("project/.git/HEAD", "ref: refs/heads/main\n")
         .file("project/.env", "sesame")
-        .file("project/plain", "plain")
+        .file("project/plain", "legible")
         .file("project/sub/a.txt", "a")
         .file("project/.claude/settings.json", r#"{ "permissions": { "deny": ["Read(/.env)"] } }"#);
     let world = world.file(OWN, &settings("PreToolUse", "Bash", command));
     let (_, requests) = run(&world, removing(), &["-C", "sub"]);
-    assert!(requests[1].contains("plain") && !requests[1].contains("sesame"), "{}", requests[1]);
+    assert!(requests[1].contains("legible") && !requests[1].contains("sesame"), "{}", requests[1]);
 }
 
 #[test]

@@ -358,8 +358,10 @@ fn a_denied_file_is_kept_from_programs_whose_commands_rules_cannot_read() {
     let found = ["src/a.txt", "src/b.txt", ".env", "out.txt"].map(read);
     let found = found.each_ref().map(Option::as_deref);
     assert_eq!(found, [Some("source"), None, Some("KEY=sesame"), Some("built\n")], "{body}");
-    // What is said about it names what was not done.
-    assert!(body.to_string().contains("src"), "{body}");
+    // The result names what was not done.
+    let mut messages = body["messages"].as_array().unwrap().iter();
+    let result = messages.find(|it| it["role"] == "tool").unwrap()["content"].to_string();
+    assert!(result.contains("src"), "{result}");
     // What tries a command out sees no more than the agent.
     let tried = world.run(&["sandbox", "exec", "--workdir", ".", "--", "cat", ".env"]);
     assert!(tried.status != 0 && !tried.stdout.contains("sesame"), "{tried:?}");
@@ -417,7 +419,7 @@ fn a_command_reaches_the_settings_of_the_program_by_no_request_and_no_configured
             .file(".config/loopwright/a.txt", "sesame")
             .file(".local/state/loopwright/b.txt", "sesame")
             .file(".local/state/loopwright/sessions/c.txt", "sesame")
-            .file(".local/other.txt", "plain")
+            .file(".local/other.txt", "legible")
     };
     let command = "cat H/.config/loopwright/* H/.local/state/loopwright/* H/.local/state/loopwright/*/*; \
                    cat H/.local/other.txt; echo x > H/.config/loopwright/a.txt";
@@ -446,11 +448,11 @@ fn a_command_reaches_the_settings_of_the_program_by_no_request_and_no_configured
         assert!(body.contains("cannot be requested: commands can never read it"), "{body}");
     }
     let body = heard(&world(), json!({ "write": ["~/.config", "~/.local"] }));
-    assert!(body.contains("plain"), "{body}");
+    assert!(body.contains("legible"), "{body}");
     let configured =
         "[sandbox]\nwrite = [\"~/.local\"]\nread = [\"~/.local/state/loopwright/sessions\"]\n";
     let body = heard(&world().file(".config/loopwright/config.toml", configured), json!({}));
-    assert!(body.contains("plain"), "{body}");
+    assert!(body.contains("legible"), "{body}");
 }
 
 #[test]

@@ -256,7 +256,9 @@ fn a_renewed_budget_counts_from_where_the_execution_stands() {
     let plain = stored(&stopped);
     assert_eq!(plain["execution"].get("renewed"), None);
     let renewed = stopped.renew_budget();
-    let restored: AgentState = serde_json::from_value(stored(&renewed)).unwrap();
+    let kept = stored(&renewed);
+    assert!(kept["execution"].get("renewed").is_some(), "{kept}");
+    let restored: AgentState = serde_json::from_value(kept).unwrap();
     assert_eq!(restored.execution(), renewed.execution());
     let state = execute(&agent, renewed);
     assert_eq!((state.status().as_str(), state.step_count()), ("completed", 3));

@@ -79,7 +79,7 @@ fn the_editor_gives_no_access_to_denied_files_and_writes_no_protected_ones() {
     editor.buffers.insert(file, "KEY=unsaved\n".to_owned());
     editor.prompt(&session, &prompt("Look"));
     let asked = last_request(&server);
-    assert!(asked.contains("tool") && !asked.contains("unsaved"), "{asked}");
+    assert!(asked.contains("rule `Read(.env)`") && !asked.contains("unsaved"), "{asked}");
     assert_eq!(editor.written, Vec::<Value>::new());
 }
 
