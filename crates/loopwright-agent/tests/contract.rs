@@ -72,7 +72,8 @@ fn a_descriptor_without_name_or_description_is_refused() {
         let refused = AgentDescriptor::new(name, description).unwrap_err().to_string();
         assert_eq!(refused, format!("the agent has no {missing}; set a non-empty {missing}"));
         let stored = json!({ "name": name, "description": description });
-        assert!(serde_json::from_value::<AgentDescriptor>(stored).is_err());
+        let unread = serde_json::from_value::<AgentDescriptor>(stored).unwrap_err().to_string();
+        assert_eq!(unread, refused);
     }
 }
 

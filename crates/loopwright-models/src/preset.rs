@@ -179,6 +179,8 @@ mod tests {
 
     #[test]
     fn an_unknown_field_is_refused() {
-        assert!(toml::from_str::<ProviderConfig>("base-url = \"http://x\"").is_err());
+        let refused = toml::from_str::<ProviderConfig>("base-url = \"http://x\"").unwrap_err();
+        let message = refused.message();
+        assert!(message.starts_with("unknown field `base-url`"), "{message}");
     }
 }

@@ -93,7 +93,8 @@ fn a_configuration_declares_the_tools() {
     assert_eq!(read, UseExternalTools::new([locate()]));
     assert_eq!(read.name(), "use_external_tools");
     let wrong = json!({ "tools": [{ "name": "locate", "body": "rm" }] });
-    assert!(serde_json::from_value::<UseExternalTools>(wrong).is_err());
+    let refused = serde_json::from_value::<UseExternalTools>(wrong).unwrap_err().to_string();
+    assert!(refused.starts_with("unknown field `body`"), "{refused}");
     let model = UseLlmConfig::model(FakeModel::script([
         ScenarioStep::tool_call("locate", json!({})),
         "done".into(),
