@@ -121,9 +121,10 @@ fn a_mode_of_an_untrusted_project_that_overrules_an_option_is_told() {
         let line = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
         let done = world.run(&[&line[..], &["--permission-mode", mode, "Go on."]].concat());
         assert_eq!(done.status, 0, "{}", done.stderr);
-        done.stderr.contains(
-            "mode `accept-edits` from /project/.claude/settings.json:2 applies: it is stricter than `auto`, and the project is not trusted",
-        )
+        let told = format!(
+            "mode `accept-edits` from /project/.claude/settings.json:2 applies: it is stricter than `{mode}`, and the project is not trusted"
+        );
+        done.stderr.contains(&told)
     };
     assert!(told("auto"));
     assert!(!told("plan"));
