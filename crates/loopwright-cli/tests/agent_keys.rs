@@ -80,7 +80,8 @@ fn an_agent_of_a_project_with_hooks_runs_when_the_project_is_trusted() {
     assert_eq!((done.status, requests.len()), (3, 0), "{}", done.stderr);
     assert!(done.stderr.contains("run `loopwright trust`"), "{}", done.stderr);
     assert_eq!(world.run(&["trust", "--yes"]).status, 0);
-    run(&world, removing(), &["--agent", "keeper"]);
+    let (_, requests) = run(&world, removing(), &["--agent", "keeper"]);
+    assert!(requests[1].contains("blocked by a hook: keep it"), "{}", requests[1]);
     assert!(is_there(&world));
     // What was trusted has changed.
     let world = world

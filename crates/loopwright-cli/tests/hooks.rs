@@ -371,6 +371,7 @@ fn hooks_of_a_project_run_when_it_is_trusted() {
     assert_eq!(world.run(&["trust", "--yes"]).status, 0);
     let shown = world.run(&["policy", "show"]).stdout;
     assert!(shown.contains("hook PreToolUse Bash: exit 2"), "{shown}");
-    run(&world, removing(), &[]);
+    let (_, requests) = run(&world, removing(), &[]);
+    assert!(requests[1].contains("blocked by a hook"), "{}", requests[1]);
     assert!(is_there(&world));
 }

@@ -466,12 +466,15 @@ fn a_link_that_a_rule_names_is_not_replaced_and_a_hidden_path_of_the_home_is_hid
         .file(".aws/credentials", "sesame");
     std::os::unix::fs::symlink("real/cfg", world.path("project/cfg")).unwrap();
     let home = world.path("").display().to_string();
-    let world =
-        world.file("project/x.sh", &format!("rm cfg; echo new > cfg; cat {home}.aws/credentials"));
+    let world = world.file(
+        "project/x.sh",
+        &format!("rm cfg; echo new > cfg; cat {home}.aws/credentials; echo ran > out.txt"),
+    );
     let server = Server::start([streamed_call("", "sh x.sh"), streamed("Done.", "stop")]);
     world.run(&[&MODEL[..], &[&server.url, "Go."]].concat());
     let (_, body) = server.heard().pop().unwrap();
     assert!(!body.to_string().contains("sesame"), "{body}");
+    assert!(world.path("project/out.txt").exists(), "{body}");
     let link = std::fs::read_link(world.path("project/cfg"));
     assert!(link.is_ok_and(|it| it.ends_with("real/cfg")), "{body}");
     assert_eq!(std::fs::read_to_string(world.path("project/cfg")).unwrap(), "kept");
