@@ -14,7 +14,7 @@ use loopwright_testing::tool_source::{CASES, SourceUnderTest};
 use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, test_loop};
 use serde_json::json;
 
-use crate::world::{World, call};
+use crate::world::{World, call, results};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_calls_a_tool_of_a_server() {
@@ -124,11 +124,7 @@ async fn a_question_of_a_server_waits_until_it_is_answered_by_another_process() 
     // Another agent, with another process of the server.
     let state = state.decide(0, ApprovalDecision::Reply(json!({ "name": "Ada" })));
     let state = agent().execute(state).await;
-    let told = format!("{:?}", model.requests().last().unwrap());
-    assert!(
-        told.contains("accept") && told.contains("Ada") && told.contains("opaque state"),
-        "{told}"
-    );
+    assert_eq!(results(&state), [r#""accept" {"name":"Ada"} "opaque state""#]);
     assert!(state.pending().is_empty());
 }
 
