@@ -64,13 +64,13 @@ fn a_call_of_an_external_tool_waits_for_a_result_or_an_error_of_another_process(
         let id = report["session_id"].as_str().unwrap();
         let decide = |what: &[&str]| world.run(&[&["sessions", "decide", id], what].concat());
         let refused = decide(&["result", "here"]);
-        assert_ne!(refused.status, 0);
+        assert_eq!(refused.status, 2);
         assert!(
             refused.stderr.contains("the reply to `locate` does not match its schema"),
             "{}",
             refused.stderr
         );
-        assert_ne!(decide(&["approve"]).status, 0);
+        assert_eq!(decide(&["approve"]).status, 2);
         // The request as it was shown is decided about once.
         let request = report["pending"][0]["request"].as_str().unwrap();
         let shown = [&[request], answer].concat();
@@ -99,7 +99,7 @@ fn a_call_whose_deadline_has_passed_is_denied_and_takes_no_decision() {
     assert!(report["pending"][0]["deadline"].is_string(), "{report}");
     let id = report["session_id"].as_str().unwrap();
     let late = world.run(&["sessions", "decide", id, "approve"]);
-    assert_ne!(late.status, 0);
+    assert_eq!(late.status, 2);
     assert!(
         late.stderr.contains("the deadline of the pending call to `bash` has passed"),
         "{}",

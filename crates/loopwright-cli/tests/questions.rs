@@ -82,7 +82,7 @@ fn without_a_terminal_a_question_waits_is_declined_or_ends_the_run() {
     assert_eq!(report["pending"], pending);
     let id = report["session_id"].as_str().unwrap();
     let decide = |answer| world.run(&["sessions", "decide", id, "reply", answer]);
-    assert_ne!(decide("green").status, 0);
+    assert_eq!(decide("green").status, 2);
     assert_eq!(decide("blue").status, 0);
     let line = [&MODEL[..], &[&server.url], &["--resume", id]].concat();
     let done = world.run(&line);

@@ -275,7 +275,8 @@ fn an_address_that_others_reach_is_refused_without_a_proxy() {
     assert_eq!(unnamed.status, 2, "{unnamed:?}");
     assert!(unnamed.stderr.contains("--host"), "{}", unnamed.stderr);
     let files = world.run(&["serve", "--listen", "127.0.0.1:0", "--store", "files:kept"]);
-    assert_ne!(files.status, 0, "{files:?}");
+    assert_eq!(files.status, 3, "{files:?}");
+    assert!(files.stderr.contains("as in `--store sqlite:FILE`"), "{files:?}");
 }
 
 #[test]
