@@ -79,7 +79,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
     /// Decides, and returns what was decided about each simple command.
     pub(crate) fn run(mut self) -> (Verdict, Vec<CommandExplanation>) {
         let mut commands = Vec::new();
-        for compiled in self.rules().iter() {
+        for compiled in self.rules() {
             if compiled.rule.decision != Decision::Allow {
                 self.hold(compiled);
             }
@@ -147,8 +147,12 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
     }
 
     /// The rules, in their order.
-    pub(super) fn rules(&self) -> Rules<'a> {
-        Rules { rules: &self.inner.rules, extra: self.extra }
+    pub(super) fn rules(&self) -> impl Iterator<Item = &'a Compiled> + use<'a, 'c> {
+        self.inner.rules.iter().chain(self.extra)
+    }
+
+    pub(super) fn allow_rules(&self) -> impl Iterator<Item = &'a Compiled> + use<'a, 'c> {
+        self.rules().filter(|compiled| compiled.rule.decision == Decision::Allow)
     }
 
     /// Keeps a decision if it is stricter than the one so far.
@@ -223,9 +227,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
     fn allow(&mut self) {
         let call = self.call;
         let mut allowing: Option<Arc<Rule>> = None;
-        for compiled in
-            self.rules().iter().filter(|compiled| compiled.rule.decision == Decision::Allow)
-        {
+        for compiled in self.allow_rules() {
             let is_whole = compiled.matcher.covers_tool(call.tool, call.called);
             let is_named = match &compiled.matcher {
                 Matcher::Domain { is_network, .. } => {
@@ -265,9 +267,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
     /// Returns the rule that allows to use a file.
     pub(super) fn path_allowed(&mut self, access: Access, names: &[&str]) -> Option<Arc<Rule>> {
         let mut allowing = None;
-        for compiled in
-            self.rules().iter().filter(|compiled| compiled.rule.decision == Decision::Allow)
-        {
+        for compiled in self.allow_rules() {
             if let Matcher::Path { access: of, only, pattern } = &compiled.matcher
                 && *of == access
                 && only.as_ref().is_none_or(|only| *only == self.call.tool.name)
@@ -372,9 +372,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
     fn command(&mut self, command: &str, commands: &mut Vec<CommandExplanation>) {
         let call = self.call;
         let is_whole = |compiled: &&Compiled| compiled.matcher.covers_tool(call.tool, call.called);
-        let allows =
-            self.rules().iter().filter(|compiled| compiled.rule.decision == Decision::Allow);
-        let whole = allows.filter(is_whole).map(|compiled| Arc::clone(&compiled.rule)).next();
+        let whole = self.allow_rules().find(is_whole).map(|compiled| Arc::clone(&compiled.rule));
         if let Some(rule) = &whole {
             self.note(rule);
         }
@@ -388,7 +386,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
             )
         };
         let limits = self.inner.limits.iter().flat_map(|limit| &limit.entries);
-        if !self.is_explaining && !self.rules().iter().chain(limits).any(is_about_parts) {
+        if !self.is_explaining && !self.rules().chain(limits).any(is_about_parts) {
             let reason = whole.clone().map_or(Reason::Mode(self.mode), Reason::Rule);
             self.raise(if whole.is_some() { Decision::Allow } else { default }, reason);
             return;
@@ -405,7 +403,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         default: Decision,
         commands: &mut Vec<CommandExplanation>,
     ) {
-        let has_checks = self.rules().iter().any(|compiled| {
+        let has_checks = self.rules().any(|compiled| {
             compiled.rule.decision != Decision::Allow
                 && matches!(compiled.matcher, Matcher::Command(_) | Matcher::Path { .. })
         });
@@ -442,17 +440,4 @@ fn is_listed(entries: &[Compiled], (access, names): &(Access, Names<'_>)) -> boo
         Matcher::Path { access: of, pattern, .. } => of == access && pattern.matches(names),
         _ => false,
     })
-}
-
-/// The rules of a policy and perhaps one more.
-#[derive(Clone, Copy)]
-pub(super) struct Rules<'a> {
-    rules: &'a [Compiled],
-    extra: Option<&'a Compiled>,
-}
-
-impl<'a> Rules<'a> {
-    pub(super) fn iter(self) -> impl Iterator<Item = &'a Compiled> {
-        self.rules.iter().chain(self.extra)
-    }
 }

@@ -75,7 +75,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
     fn restricted(&mut self, part: &Part) -> Judged {
         let reason = Reason::Mode(self.mode);
         let mut judged = Judged { decision: Decision::Allow, reason, is_decision: false };
-        for compiled in self.rules().iter() {
+        for compiled in self.rules() {
             let rule = &compiled.rule;
             if rule.decision == Decision::Allow {
                 continue;
@@ -222,9 +222,7 @@ impl<'a, 'c: 'a> Judge<'a, 'c> {
         }
         let mut allowing: Option<Arc<Rule>> = None;
         let mut is_named = false;
-        for compiled in
-            self.rules().iter().filter(|compiled| compiled.rule.decision == Decision::Allow)
-        {
+        for compiled in self.allow_rules() {
             // Another tool that runs a command can do more than that.
             if self.call.tool.kind == ToolKind::Command && self.permits(compiled, part) {
                 self.note(&compiled.rule);
