@@ -505,7 +505,8 @@ fn same_content(one: &Path, other: &Path, status: &Metadata) -> bool {
         }
 }
 
-fn same_bytes(one: fs::File, other: fs::File) -> io::Result<bool> {
+/// Returns `true` if two files have the same content.
+pub(super) fn same_bytes(one: fs::File, other: fs::File) -> io::Result<bool> {
     use std::io::BufRead as _;
     let mut one = io::BufReader::with_capacity(64 << 10, one);
     let mut other = io::BufReader::with_capacity(64 << 10, other);

@@ -1,7 +1,7 @@
 //! Undo of applied changes.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader};
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, renameat, renameat_wit
 use super::error::TransactionError;
 use super::place::{self, Place};
 use super::plan::{Attributes, Mark, Part, Plan, Step, kept};
+use super::scan::same_bytes;
 use super::{apply, forget};
 
 /// The outcome of undoing the change of one path.
@@ -209,27 +210,11 @@ fn unchanged_or_conflict(
             let there = rustix::fs::openat(&place.folder, place.name, flags, Mode::empty())?;
             let files = (File::from(there), File::open(kept));
             // What cannot be read is not known to be as before.
-            files.1.and_then(|kept| holds_the_same(kept, files.0)).unwrap_or(false)
+            files.1.and_then(|kept| same_bytes(kept, files.0)).unwrap_or(false)
         }
         _ => false,
     };
     Ok(if is_equal { Came::Unchanged } else { Came::Conflict })
-}
-
-fn holds_the_same(one: File, other: File) -> io::Result<bool> {
-    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
-    loop {
-        let (left, right) = (one.fill_buf()?, other.fill_buf()?);
-        let length = left.len().min(right.len());
-        if length == 0 {
-            return Ok(left.is_empty() && right.is_empty());
-        }
-        if left[..length] != right[..length] {
-            return Ok(false);
-        }
-        one.consume(length);
-        other.consume(length);
-    }
 }
 
 /// Takes away what was added, as far as it is as it was. What is in a folder goes first.
