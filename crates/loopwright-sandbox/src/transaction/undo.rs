@@ -96,26 +96,8 @@ pub fn originals(record: &Path) -> Result<Vec<(PathBuf, Before)>, TransactionErr
     Ok(originals)
 }
 
-/// What became of one path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Came {
-    Restored,
-    Removed,
-    Unchanged,
-    Conflict,
-}
-
-impl Came {
-    fn of(self, path: &Path) -> Undone {
-        let path = path.to_path_buf();
-        match self {
-            Self::Restored => Undone::Restored(path),
-            Self::Removed => Undone::Removed(path),
-            Self::Unchanged => Undone::Unchanged(path),
-            Self::Conflict => Undone::Conflict(path),
-        }
-    }
-}
+/// The outcome for a path, which is its argument.
+type Came = fn(PathBuf) -> Undone;
 
 /// Undoes every step, the last one first, and then what their folders became.
 fn undo_steps(
@@ -132,8 +114,8 @@ fn undo_steps(
             Step::Add { is, parts, .. } => take_away(root, path, *is, parts),
         };
         match came {
-            Ok(came) => undone.push(came.of(path)),
-            Err(error) if apply::is_refused(&error) => undone.push(Came::Conflict.of(path)),
+            Ok(came) => undone.push(came(path.into())),
+            Err(error) if apply::is_refused(&error) => undone.push(Undone::Conflict(path.into())),
             Err(error) => return Err(TransactionError::at(&plan.root.join(path))(error)),
         }
     }
@@ -144,12 +126,12 @@ fn undo_steps(
         let is_set = apply::set(root, path, *after, *before).is_ok();
         // Other changes of a folder come with those of what is in it.
         if before.mode != after.mode && path != Path::new("") {
-            let came = match mode {
-                Ok(mode) if mode == before.mode => Came::Unchanged,
-                Ok(mode) if is_set && mode == after.mode => Came::Restored,
-                _ => Came::Conflict,
+            let came: Came = match mode {
+                Ok(mode) if mode == before.mode => Undone::Unchanged,
+                Ok(mode) if is_set && mode == after.mode => Undone::Restored,
+                _ => Undone::Conflict,
             };
-            undone.push(came.of(path));
+            undone.push(came(path.into()));
         }
     }
     Ok(undone)
@@ -158,7 +140,7 @@ fn undo_steps(
 /// Puts back what was removed, unless something is there now.
 fn put_back(root: BorrowedFd<'_>, path: &Path, kept: &Path, was: Mark) -> io::Result<Came> {
     if fs::symlink_metadata(kept).is_err() {
-        return Ok(Came::Unchanged);
+        return Ok(Undone::Unchanged);
     }
     let place = Place::of(root, path)?;
     if let Some(status) = place.status()? {
@@ -171,22 +153,22 @@ fn put_back(root: BorrowedFd<'_>, path: &Path, kept: &Path, was: Mark) -> io::Re
         |mode| fs::set_permissions(kept, fs::Permissions::from_mode(mode)),
         |mode| apply::change_mode(root, path, mode),
     )?;
-    Ok(Came::Restored)
+    Ok(Undone::Restored)
 }
 
 /// Puts back what was replaced, if what replaced it is there as it was.
 fn exchange_back(root: BorrowedFd<'_>, path: &Path, kept: &Path, is: Mark) -> io::Result<Came> {
     if fs::symlink_metadata(kept).is_err() {
-        return Ok(Came::Unchanged);
+        return Ok(Undone::Unchanged);
     }
     let place = Place::of(root, path)?;
     match place.status()? {
-        None => return Ok(Came::Conflict),
+        None => return Ok(Undone::Conflict),
         Some(status) if !is.is_at(&status) => return unchanged_or_conflict(&place, &status, kept),
         Some(_) => {}
     }
     apply::in_folder(root, path, &place, || renameat(CWD, kept, &place.folder, place.name))?;
-    Ok(Came::Restored)
+    Ok(Undone::Restored)
 }
 
 /// Compares what is at a place with what was there before. Folders are never equal.
@@ -198,7 +180,7 @@ fn unchanged_or_conflict(
     let before = Mark::of(&fs::symlink_metadata(kept)?);
     let there = Mark::of_status(status);
     if (before.mode, before.size) != (there.mode, there.size) {
-        return Ok(Came::Conflict);
+        return Ok(Undone::Conflict);
     }
     let is_equal = match there.mode & libc::S_IFMT {
         libc::S_IFLNK => {
@@ -214,14 +196,14 @@ fn unchanged_or_conflict(
         }
         _ => false,
     };
-    Ok(if is_equal { Came::Unchanged } else { Came::Conflict })
+    Ok(if is_equal { Undone::Unchanged } else { Undone::Conflict })
 }
 
 /// Takes away what was added, as far as it is as it was. What is in a folder goes first.
 fn take_away(root: BorrowedFd<'_>, path: &Path, is: Mark, parts: &[Part]) -> io::Result<Came> {
     match Place::of(root, path) {
-        Ok(place) if place.status()?.is_none() => return Ok(Came::Unchanged),
-        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(Came::Unchanged),
+        Ok(place) if place.status()?.is_none() => return Ok(Undone::Unchanged),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(Undone::Unchanged),
         _ => {}
     }
     let mut is_whole = true;
@@ -242,7 +224,7 @@ fn take_away(root: BorrowedFd<'_>, path: &Path, is: Mark, parts: &[Part]) -> io:
             set_mode(root, path, is, 0).ok();
         }
     }
-    Ok(if is_whole { Came::Removed } else { Came::Conflict })
+    Ok(if is_whole { Undone::Removed } else { Undone::Conflict })
 }
 
 /// Gives a folder that was added the rights that it had, and these, if it is there still.
