@@ -1,5 +1,7 @@
 //! Arguments in a skill's text.
 
+use std::borrow::Cow;
+
 /// What stands for the directory of a skill in its text.
 const DIRECTORY: &str = "${CLAUDE_SKILL_DIR}";
 
@@ -58,71 +60,56 @@ pub(super) fn substitute(text: &str, values: Values<'_>) -> String {
 /// Fills in values. Returns `true` if there was a placeholder for arguments.
 pub(super) fn fill(text: &str, values: Values<'_>) -> (String, bool) {
     let words: Vec<&str> = values.arguments.unwrap_or_default().split_whitespace().collect();
-    let (mut filled, mut found) = (String::with_capacity(text.len()), false);
-    let mut rest = text;
-    let mut before = None;
+    let mut found = false;
+    let filled = replaced(text, |from, before| {
+        let (value, length, is_argument) = values.of(from, before, &words)?;
+        found |= is_argument;
+        Some((value.into(), length))
+    });
+    (filled, found)
+}
+
+/// Replaces placeholders in one pass. `value` receives a text that begins with `$`, and the character before it. It returns the
+/// value of a placeholder and the placeholder's length.
+fn replaced<'a>(
+    text: &str,
+    mut value: impl FnMut(&str, Option<char>) -> Option<(Cow<'a, str>, usize)>,
+) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let (mut rest, mut before) = (text, None);
     while let Some(at) = rest.find('$') {
         let (plain, from) = rest.split_at(at);
         filled.push_str(plain);
         before = plain.chars().next_back().or(before);
-        let Some((value, length, is_argument)) = values.of(from, before, &words) else {
-            filled.push('$');
-            (rest, before) = (&from[1..], Some('$'));
-            continue;
-        };
-        filled.push_str(value);
-        found |= is_argument;
+        let (value, length) = value(from, before).unwrap_or(("$".into(), 1));
+        filled.push_str(&value);
         rest = &from[length..];
-        before = from[..length].chars().next_back();
+        // A placeholder can follow another one directly.
+        before = Some('$');
     }
-    filled.push_str(rest);
-    (filled, found)
+    filled + rest
 }
 
 /// Rewrites a text in which words have names: the first name stands for `$ARGUMENTS[0]`.
 pub(super) fn numbered(text: &str, names: &[String]) -> String {
-    let mut rewritten = String::with_capacity(text.len());
-    let (mut rest, mut before) = (text, None);
-    while let Some(at) = rest.find('$') {
-        let (plain, from) = rest.split_at(at);
-        rewritten.push_str(plain);
-        before = plain.chars().next_back().or(before);
+    replaced(text, |from, before| {
         let word = from[1..].split(|it| !is_word(it)).next().unwrap_or_default();
-        let number =
-            names.iter().position(|it| it == word).filter(|_| !before.is_some_and(is_word));
-        match number {
-            Some(number) => rewritten.extend(["$ARGUMENTS[", &number.to_string(), "]"]),
-            None => rewritten.extend(["$", word]),
-        }
-        rest = &from[1 + word.len()..];
-        before = from[..=word.len()].chars().next_back();
-    }
-    rewritten + rest
+        let number = names.iter().position(|it| it == word);
+        let number = number.filter(|_| !before.is_some_and(is_word))?;
+        Some((format!("$ARGUMENTS[{number}]").into(), 1 + word.len()))
+    })
 }
 
 /// Rewrites a text that counts words from one, as commands of other programs do: `$1` is its first word. A text with `$0`
 /// counts from zero already.
 pub(super) fn counted_from_zero(text: &str) -> String {
-    let mut rewritten = String::with_capacity(text.len());
-    let (mut rest, mut before) = (text, None);
-    while let Some(at) = rest.find('$') {
-        let (plain, from) = rest.split_at(at);
-        rewritten.push_str(plain);
-        before = plain.chars().next_back().or(before);
-        match digit(from, before) {
-            Some(0) => return text.to_owned(),
-            Some(number) => {
-                rewritten.extend(["$ARGUMENTS[", &(number - 1).to_string(), "]"]);
-                rest = &from[2..];
-            }
-            None => {
-                rewritten.push('$');
-                rest = &from[1..];
-            }
-        }
-        before = Some('$');
-    }
-    rewritten + rest
+    let mut has_zero = false;
+    let rewritten = replaced(text, |from, before| {
+        let number = digit(from, before)?;
+        has_zero |= number == 0;
+        Some((format!("$ARGUMENTS[{}]", number.checked_sub(1)?).into(), 2))
+    });
+    if has_zero { text.to_owned() } else { rewritten }
 }
 
 /// Adds the arguments to a text that has no place for them.

@@ -116,6 +116,7 @@ fn commands_count_their_arguments_from_one() {
     let check = |text: &str, expect: &str| assert_eq!(counted_from_zero(text), expect);
     check("$1 and $2, not $12 or a$1", "$ARGUMENTS[0] and $ARGUMENTS[1], not $12 or a$1");
     check("$0 and $1", "$0 and $1");
+    check("$1$2", "$ARGUMENTS[0]$ARGUMENTS[1]");
     check("$ARGUMENTS, $$ and $", "$ARGUMENTS, $$ and $");
 }
 
@@ -181,6 +182,7 @@ fn arguments_are_filled_in_once() {
         ("fix $ARGUMENTS now", Some("7 fast"), "fix 7 fast now"),
         ("$ARGUMENTS[1]/$0/$5/$ARGUMENTS[9]", Some("a b"), "b/a//"),
         ("cost$1 $10 a$0 ($0)", Some("x y"), "cost$1 $10 a$0 (x)"),
+        ("$0$1 $ARGUMENTS$0", Some("a b"), "ab a ba"),
         ("$0 and $ARGUMENTS", Some("$1 $ARGUMENTS"), "$1 and $1 $ARGUMENTS"),
         ("$ARGUMENTS_OLD $HOME", Some(""), "$ARGUMENTS_OLD $HOME"),
         ("No place.\n", Some("a b"), "No place.\n\nARGUMENTS: a b"),
@@ -282,10 +284,10 @@ fn named_arguments_and_keys_of_other_programs() {
     let front = "name: demo\ndescription: Does it.\nwhen_to_use: Use it late.\narguments: [issue, branch]\n\
         effort: high\npaths: src/**\nshell: bash\n";
     let (skill, problems) =
-        parse(&format!("---\n{front}---\n$issue on $branch, not $issues or a$issue."));
+        parse(&format!("---\n{front}---\n$issue on $branch$issue, not $issues or a$issue."));
     assert_eq!(skill.info.description, "Does it. Use it late.");
     let expect =
-        "<skill_content name=\"demo\">\n7 on main, not $issues or a$issue.\n</skill_content>";
+        "<skill_content name=\"demo\">\n7 on main7, not $issues or a$issue.\n</skill_content>";
     assert_eq!(skill.render(Some("7 main")), expect);
     assert_eq!(skill.info.effort, Some(ReasoningEffort::High));
     let keys = ["paths", "shell"];
