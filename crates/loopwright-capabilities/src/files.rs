@@ -32,7 +32,7 @@ mod grep;
 mod tools;
 
 pub(crate) use self::{
-    blocking::blocking,
+    blocking::{blocking, on_thread},
     shown::{ceil_boundary, floor_boundary},
 };
 

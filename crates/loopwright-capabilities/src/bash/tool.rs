@@ -16,7 +16,6 @@ use loopwright_sandbox::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::background::BackgroundTasks;
@@ -31,7 +30,7 @@ use crate::bash::format;
 use crate::bash::needs::{self, Needs, NetworkUsed};
 use crate::bash::policy::BashPolicy;
 use crate::bash::watch::OutputWatch;
-use crate::files::FileJournal;
+use crate::files::{FileJournal, on_thread};
 
 /// Runs shell commands in a sandbox.
 ///
@@ -458,18 +457,11 @@ pub(super) fn reduced_time_note(args: &BashArgs, policy: &SandboxPolicy) -> Opti
     (given < wanted).then(note)
 }
 
-/// Runs blocking work on a blocking thread.
+/// Runs work that blocks.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BashError> + Send + 'static,
 ) -> Result<T, BashError> {
-    let Ok(runtime) = Handle::try_current() else { return work() };
-    match runtime.spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(BashError::OutcomeUnknown),
-        },
-    }
+    on_thread(work).await.unwrap_or(Err(BashError::OutcomeUnknown))
 }
 
 fn remember(output: ToolOutput, directory: Option<String>) -> ToolOutput {

@@ -11,13 +11,21 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&CancellationToken) -> Result<T, FileError> + Send + 'static,
 ) -> Result<T, FileError> {
     let stop = cancel.child_token();
-    let Ok(runtime) = Handle::try_current() else { return work(&stop) };
     let _dropped = stop.clone().drop_guard();
-    match runtime.spawn_blocking(move || work(&stop)).await {
-        Ok(answer) => answer,
+    on_thread(move || work(&stop)).await.unwrap_or(Err(FileError::Cancelled))
+}
+
+/// Runs work that blocks, on a thread for such work if there is a runtime. Returns `None` if the runtime ends before the work
+/// starts.
+pub(crate) async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let Ok(runtime) = Handle::try_current() else { return Some(work()) };
+    match runtime.spawn_blocking(work).await {
+        Ok(done) => Some(done),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(FileError::Cancelled),
+            Err(_) => None,
         },
     }
 }
