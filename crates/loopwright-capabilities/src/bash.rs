@@ -30,10 +30,10 @@ pub fn denial_notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
     paths.chain(limited::notes(output, policy)).collect()
 }
 
-/// Returns what a command printed, as far as it was captured: the beginning and the end of its errors, and of its output.
+/// Returns the captured text of a command: the beginning and the end of standard error, and those of standard output.
 fn printed(output: &Output) -> [Cow<'_, str>; 4] {
-    let (errors, texts) = (&output.stderr, &output.stdout);
-    [&errors.head, &errors.tail, &texts.head, &texts.tail].map(|it| String::from_utf8_lossy(it))
+    let Output { stdout, stderr, .. } = output;
+    [&stderr.head, &stderr.tail, &stdout.head, &stdout.tail].map(|it| String::from_utf8_lossy(it))
 }
 
 #[cfg(test)]
