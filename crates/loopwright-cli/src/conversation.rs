@@ -35,14 +35,14 @@ use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::input::{Input, Typed};
 use crate::loops::{FixedLoop, maintenance_runtime};
-use crate::mode_change::set_named_mode;
+use crate::mode_change::change_mode;
 use crate::render::{UiEvent, UiSender, Verbosity, sanitize_terminal};
 use crate::report::Report;
 use crate::selected_agent::AGENT;
 use crate::session::{SessionsError, now, short};
 use crate::session_folder::{FolderMatch, SessionFolder};
 use crate::signals::{CancelSwitch, Signals};
-use crate::steering::{LiveLines, Steered, tell_mode};
+use crate::steering::{LiveLines, Steered};
 use crate::task_command::TaskLines;
 use crate::turn::Turn;
 use crate::typed_text::{planning, typed_text};
@@ -191,12 +191,13 @@ impl Conversation {
                         brake.cancel(Interruption::Interrupt);
                         feed.tell(UiEvent::Interrupted);
                     }
-                    Typed::NextMode => match set_named_mode(&permissions, "next") {
-                        Ok(change) => tell_mode(&feed, change),
-                        Err(error) => {
-                            feed.tell(UiEvent::Told(sanitize_terminal(&error.to_string())));
-                        }
-                    },
+                    Typed::NextMode => {
+                        let changed = change_mode(&permissions, "next", |event| feed.tell(event));
+                        feed.tell(UiEvent::Told(match changed {
+                            Ok(mode) => format!("mode {mode}"),
+                            Err(error) => sanitize_terminal(&error.to_string()),
+                        }));
+                    }
                     Typed::Line(text) => drop(line_sender.send(text)),
                 }
             }

@@ -162,9 +162,9 @@ impl RunDisplay {
         of_writing(renderer.take(&UiEvent::Over(Box::new(report)))).unwrap_or(exit_code)
     }
 
-    /// Shows something that happens between runs. Returns the exit status if standard output cannot be written to.
-    pub fn show(self, event: &UiEvent) -> Option<ExitCode> {
-        of_writing(self.renderer().take(event))
+    /// Shows something that happens between runs, and an error if standard output cannot be written to.
+    pub(crate) fn show(self, event: &UiEvent) {
+        of_writing(self.renderer().take(event));
     }
 
     fn renderer(self) -> Box<dyn Renderer> {

@@ -10,7 +10,7 @@ use loopwright_sessions::{ControlMessage, SessionId, SessionStore, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::console;
-use crate::render::{ModeChange, UiEvent, UiSender};
+use crate::render::{UiEvent, UiSender};
 
 /// How long to wait before looking again whether the session exists.
 const LOOKS: Duration = Duration::from_millis(20);
@@ -26,8 +26,6 @@ pub(crate) enum LiveLine {
     },
     /// A command whose result is shown at once.
     Shown(String),
-    /// The command has changed the permission mode.
-    ModeChanged(ModeChange),
     /// A command that runs when the turn has ended.
     Queued,
 }
@@ -42,8 +40,9 @@ impl LiveLine {
 /// Reads lines that are typed while the agent works.
 #[async_trait(?Send)]
 pub(crate) trait LiveLines: Send + Sync {
-    /// Returns the meaning of a line that is typed during a run of a session.
-    async fn read(&self, line: &str, session: &SessionId) -> LiveLine;
+    /// Returns the meaning of a line that is typed during a run of a session. A command that changes the permission mode emits that
+    /// to `feed`.
+    async fn read(&self, line: &str, session: &SessionId, feed: &UiSender) -> LiveLine;
 }
 
 /// What is typed for an agent while it works.
@@ -68,10 +67,9 @@ impl Steered {
         lock(&self.unsent).push(line.clone());
         // Before the run begins, the session would have the message before that of the turn.
         has_begun.cancelled().await;
-        match lines.read(&line, id).await {
+        match lines.read(&line, id, feed).await {
             LiveLine::Queued => return feed.tell(UiEvent::Queued(line)),
             LiveLine::Shown(told) => feed.tell(UiEvent::Told(told)),
-            LiveLine::ModeChanged(change) => tell_mode(feed, change),
             LiveLine::Message { message, notes } => {
                 let text = message.text();
                 if !send(store, id, message).await {
@@ -93,14 +91,6 @@ impl Steered {
             |lines: Mutex<Vec<String>>| lines.into_inner().unwrap_or_else(PoisonError::into_inner);
         (inner(self.sent), inner(self.unsent))
     }
-}
-
-/// Shows a change of the permission mode while the agent works.
-pub(crate) fn tell_mode(feed: &UiSender, change: ModeChange) {
-    if change.before != change.now {
-        feed.tell(UiEvent::ModeChanged(change));
-    }
-    feed.tell(UiEvent::Told(format!("mode {}", change.now)));
 }
 
 /// Leaves a message to the run of a session, which hears it before its next step. Waits for a session that does not exist

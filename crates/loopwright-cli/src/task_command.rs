@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use loopwright_capabilities::background::{BackgroundTask, BackgroundTasks};
 use loopwright_sessions::SessionId;
 
-use crate::render::{duration, sanitize_terminal, single_line};
+use crate::render::{UiSender, duration, sanitize_terminal, single_line};
 use crate::steering::{LiveLine, LiveLines};
 use crate::table::table;
 
@@ -26,7 +26,7 @@ pub(crate) struct TaskLines(pub(crate) BackgroundTasks);
 
 #[async_trait(?Send)]
 impl LiveLines for TaskLines {
-    async fn read(&self, line: &str, _session: &SessionId) -> LiveLine {
+    async fn read(&self, line: &str, _session: &SessionId, _feed: &UiSender) -> LiveLine {
         match TaskCommand::of_line(line) {
             Some(command) => LiveLine::Shown(command.run(&self.0)),
             None => LiveLine::text(line),

@@ -1,6 +1,6 @@
 //! A change of the permission mode while a call waits.
 
-use loopwright_core::{AgentState, ApprovalDecision, BoxError, PendingApproval, RequestKind};
+use loopwright_core::{AgentState, ApprovalDecision, PendingApproval, RequestKind};
 use loopwright_permissions::{Decision, Mode};
 
 use super::{is_confined_in, with_call};
@@ -8,19 +8,18 @@ use crate::console;
 use crate::conversation::Conversation;
 use crate::display::RunDisplay;
 use crate::exit::ExitCode;
-use crate::mode_change::{change_mode, next_mode};
+use crate::mode_change::change_mode;
 use crate::sessions::UserDecision;
 
 /// Changes the mode to the next one or to a named one, and shows it. Returns `false` if it is the same as before.
 fn set_mode(conversation: &Conversation, display: RunDisplay, name: &str) -> bool {
     let permissions = &conversation.setup.permissions;
     let before = permissions.policy().mode();
-    let mode = match name {
+    let changed = match name {
         "" => Ok(before),
-        "next" => Ok(next_mode(before)),
-        name => name.parse::<Mode>().map_err(BoxError::from),
+        name => change_mode(permissions, name, |event| display.show(&event)),
     };
-    match mode.and_then(|mode| change_mode(permissions, display, mode)) {
+    match changed {
         Ok(mode) => {
             console::tell(&format!("mode {mode}"));
             mode != before

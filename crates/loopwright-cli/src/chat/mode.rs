@@ -6,18 +6,13 @@ use loopwright_permissions::Mode;
 use super::ChatSession;
 use crate::console;
 use crate::exit::ExitCode;
-use crate::mode_change::{change_mode, next_mode};
+use crate::mode_change::change_mode;
 use crate::render::sanitize_terminal;
 
 impl ChatSession<'_> {
     /// Changes the permission mode to the next one or to a named one.
     pub(super) fn mode(&self, name: &str) {
-        let mode = self.conversation.setup.permissions.policy().mode();
-        let changed = match name {
-            "next" => self.set_mode(next_mode(mode)),
-            name => name.parse::<Mode>().map_err(BoxError::from).and_then(|it| self.set_mode(it)),
-        };
-        match changed {
+        match self.change_mode(name) {
             Ok(mode) => console::tell(&format!("mode {mode}")),
             Err(error) => drop(console::fail(&*error, ExitCode::Usage)),
         }
@@ -25,15 +20,18 @@ impl ChatSession<'_> {
 
     /// Selects the next mode, and returns what to show about it at the prompt.
     pub(super) fn next_mode(&self) -> String {
-        let mode = self.conversation.setup.permissions.policy().mode();
-        match self.set_mode(next_mode(mode)) {
+        match self.change_mode("next") {
             Ok(mode) => format!("mode {mode}"),
-            Err(error) => sanitize_terminal(&format!("mode {mode}: {error}")),
+            Err(error) => {
+                let mode = self.conversation.setup.permissions.policy().mode();
+                sanitize_terminal(&format!("mode {mode}: {error}"))
+            }
         }
     }
 
-    fn set_mode(&self, mode: Mode) -> Result<Mode, BoxError> {
-        change_mode(&self.conversation.setup.permissions, self.stage, mode)
+    fn change_mode(&self, name: &str) -> Result<Mode, BoxError> {
+        let permissions = &self.conversation.setup.permissions;
+        change_mode(permissions, name, |event| self.stage.show(&event))
     }
 }
 

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::console;
 use crate::conversation::Conversation;
 use crate::input::{Input, Typed};
-use crate::mode_change::set_named_mode;
+use crate::mode_change::change_mode;
 use crate::render::{UiSender, sanitize_terminal};
 use crate::signals::{Signals, until_signal};
 use crate::typed_text::ran;
@@ -63,8 +63,8 @@ pub(super) async fn run(
 }
 
 fn next_mode(conversation: &Conversation) {
-    match set_named_mode(&conversation.setup.permissions, "next") {
-        Ok(change) => console::tell(&format!("mode {}", change.now)),
+    match change_mode(&conversation.setup.permissions, "next", |_| {}) {
+        Ok(mode) => console::tell(&format!("mode {mode}")),
         Err(error) => console::warn(&error),
     }
 }

@@ -20,8 +20,8 @@ use crate::loops::maintenance_runtime;
 use crate::mcp;
 use crate::mcp_mentions;
 use crate::mentions;
-use crate::mode_change::set_named_mode;
-use crate::render::{sanitize_terminal, single_line};
+use crate::mode_change::change_mode;
+use crate::render::{UiSender, sanitize_terminal, single_line};
 use crate::session::SessionsError;
 use crate::startup::NoopListener;
 use crate::steering::{LiveLine, LiveLines};
@@ -171,16 +171,17 @@ impl View {
 
 #[async_trait(?Send)]
 impl LiveLines for View {
-    async fn read(&self, line: &str, session: &SessionId) -> LiveLine {
+    async fn read(&self, line: &str, session: &SessionId, feed: &UiSender) -> LiveLine {
         let command = ChatCommand::of(line);
         match &command {
             ChatCommand::Say(text) => return self.message(text).await,
             ChatCommand::Use(named) => return self.named(named),
             ChatCommand::Mode(Some(name)) => {
-                return match set_named_mode(&self.setup.permissions, name) {
-                    Ok(change) => LiveLine::ModeChanged(change),
-                    Err(error) => LiveLine::Shown(sanitize_terminal(&format!("error: {error}"))),
-                };
+                let changed = change_mode(&self.setup.permissions, name, |event| feed.tell(event));
+                return LiveLine::Shown(match changed {
+                    Ok(mode) => format!("mode {mode}"),
+                    Err(error) => sanitize_terminal(&format!("error: {error}")),
+                });
             }
             _ => {}
         }
