@@ -411,7 +411,7 @@ impl ChatSession<'_> {
     /// Runs a command of the user, and reports it to the agent with the next message.
     async fn run(&mut self, command: &str, input: &mut Input) {
         let signals = self.signals.as_mut();
-        let printed = shell::run(&self.conversation, command, signals, input).await;
+        let printed = shell::run(&self.conversation, self.stage, command, signals, input).await;
         self.printed.extend(printed);
     }
 

@@ -121,6 +121,20 @@ fn escape_ends_a_command_of_the_user_and_lines_behind_it_are_the_next_turns() {
 }
 
 #[test]
+fn a_mode_chosen_while_a_command_of_the_user_runs_is_a_line_of_the_stream() {
+    let server = Server::start([]);
+    let terminal = Terminal::new(120)
+        .typing("/help for help", "!sleep 1000")
+        .pressing("\u{1b}[?2004h", SHIFT_TAB)
+        .pressing("mode plan", ESC)
+        .typing("", "/quit");
+    let seen = done(terminal.run(&chatting(&server), &["chat", "--json"]));
+    let line =
+        json!({"type": "permission_mode_changed", "before": "auto", "permission_mode": "plan"});
+    assert!(seen.written.contains(&line.to_string()), "{}", seen.text());
+}
+
+#[test]
 fn keys_between_the_turn_and_the_question_about_a_call_are_no_answer_and_the_next_turn() {
     let replies = [
         streamed_call("", "sleep 2"),

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::console;
 use crate::conversation::Conversation;
+use crate::display::RunDisplay;
 use crate::input::{Input, Typed};
 use crate::mode_change::change_mode;
 use crate::render::{UiSender, sanitize_terminal};
@@ -21,6 +22,7 @@ const SEEN: usize = 20_000;
 /// agent. Returns `None` if it did not run. Esc and Ctrl-C end it, and lines that are typed meanwhile are the next turns.
 pub(super) async fn run(
     conversation: &Conversation,
+    display: RunDisplay,
     command: &str,
     signals: Option<&mut Signals>,
     input: &mut Input,
@@ -41,7 +43,7 @@ pub(super) async fn run(
             match next {
                 Some(Typed::Stop) => cancel.cancel(),
                 Some(Typed::Line(text)) => unread.push(text),
-                Some(Typed::NextMode) => next_mode(conversation),
+                Some(Typed::NextMode) => next_mode(conversation, display),
                 None => return work.await,
             }
         }
@@ -62,8 +64,9 @@ pub(super) async fn run(
     Some(ran(command, seen.trim_end()))
 }
 
-fn next_mode(conversation: &Conversation) {
-    match change_mode(&conversation.setup.permissions, "next", |_| {}) {
+fn next_mode(conversation: &Conversation, display: RunDisplay) {
+    let permissions = &conversation.setup.permissions;
+    match change_mode(permissions, "next", |event| display.show(&event)) {
         Ok(mode) => console::tell(&format!("mode {mode}")),
         Err(error) => console::warn(&error),
     }
