@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::mode::with_change;
 use crate::config::{ChatSettings, in_home, read_text};
 use crate::conversation::{Conversation, SessionTotals};
-use crate::project::project_root;
+use crate::project::{project_root, repository};
 use crate::render::{columns, number, sanitize_terminal, single_line, truncate};
 
 /// The timeout of a command for the status line.
@@ -221,7 +221,7 @@ fn files(command: &str, home: Option<&Path>) -> Vec<PathBuf> {
 
 /// Returns the branch that is checked out, or the beginning of a commit.
 fn branch(workdir: &Path) -> Option<String> {
-    let git = workdir.ancestors().map(|it| it.join(".git")).find(|it| it.exists())?;
+    let git = repository(workdir)?.join(".git");
     let directory = if git.is_dir() {
         git
     } else {

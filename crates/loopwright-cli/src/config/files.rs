@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use loopwright_capabilities::front_matter::{MAX_BYTES, is_foreign};
 
 use super::{Config, ConfigError, ConfigSources, Discovery, Warning};
+use crate::project::repository;
 
 const PROJECT_FILE: &str = "loopwright.toml";
 
@@ -74,7 +75,7 @@ pub(super) fn workdir(typed: &Path, sources: &ConfigSources) -> Result<PathBuf, 
     directory.map_err(|source| ConfigError::Workdir { path, source })
 }
 
-/// Looks for the project file from the directory of the run upwards, and not beyond a repository.
+/// Reads the project file: the first one of [`project_files`] that exists.
 ///
 /// A file that belongs to another user is not one: where every user may write, such as in `/tmp`, any user could
 /// decide for all users.
@@ -82,8 +83,7 @@ pub(super) fn project(
     workdir: &Path,
     warnings: &mut Vec<Warning>,
 ) -> Result<Option<Found>, ConfigError> {
-    for directory in workdir.ancestors() {
-        let path = directory.join(PROJECT_FILE);
+    for path in project_files(workdir) {
         if is_foreign(&path).unwrap_or(false) {
             warnings.push(Warning::Foreign { path });
         } else if path.exists() && !path.is_file() {
@@ -92,11 +92,15 @@ pub(super) fn project(
         } else if let Some(found) = read(&path)? {
             return Ok(Some(found));
         }
-        if directory.join(".git").exists() {
-            return Ok(None);
-        }
     }
     Ok(None)
+}
+
+/// Returns the places of the project file: from the directory of the run upwards, and not beyond a repository.
+fn project_files(workdir: &Path) -> impl Iterator<Item = PathBuf> {
+    let repository = repository(workdir);
+    let is_within = move |it: &&Path| repository.is_none_or(|root| it.starts_with(root));
+    workdir.ancestors().take_while(is_within).map(|it| it.join(PROJECT_FILE))
 }
 
 /// Returns the places of the files with a configuration's permissions: the user's, and those in which that of the project
@@ -106,12 +110,7 @@ pub(crate) fn permission_files(config: &Config, sources: &ConfigSources) -> Vec<
     let usual = sources.own_directory().map(|directory| directory.join(USER_FILE));
     let mut places: Vec<PathBuf> = named.or(usual).into_iter().collect();
     if sources.discovery == Discovery::Files {
-        for directory in config.workdir.ancestors() {
-            places.push(directory.join(PROJECT_FILE));
-            if directory.join(".git").exists() {
-                break;
-            }
-        }
+        places.extend(project_files(&config.workdir));
     }
     places
 }
