@@ -51,7 +51,7 @@ pub use capabilities::{CapabilitySetting, CapabilitySettings};
 pub use chat::ChatSettings;
 pub use dollars::Dollars;
 pub use error::ConfigError;
-pub(crate) use files::{USER_FILE, permission_files, read_text};
+pub(crate) use files::{permission_files, read_text};
 pub use flags::Flags;
 pub use key::{KEYS, Key};
 pub(crate) use keys::closest;

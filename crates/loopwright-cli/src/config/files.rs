@@ -11,9 +11,6 @@ use crate::project::repository;
 
 const PROJECT_FILE: &str = "loopwright.toml";
 
-/// The user's file, in the folder of the configuration.
-pub(crate) const USER_FILE: &str = "config.toml";
-
 /// A file that was found, with its text.
 pub(super) struct Found {
     pub(super) path: PathBuf,
@@ -35,10 +32,7 @@ impl UserFile {
         if let Some(named) = named {
             return Self::Named(sources.cwd.join(named));
         }
-        match sources.own_directory() {
-            Some(directory) => Self::Usual(directory.join(USER_FILE)),
-            None => Self::Nowhere,
-        }
+        sources.user_file().map_or(Self::Nowhere, Self::Usual)
     }
 
     pub(super) fn path(&self) -> Option<&Path> {
@@ -107,8 +101,7 @@ fn project_files(workdir: &Path) -> impl Iterator<Item = PathBuf> {
 /// can be.
 pub(crate) fn permission_files(config: &Config, sources: &ConfigSources) -> Vec<PathBuf> {
     let named = config.user_file.as_deref().map(Path::to_path_buf);
-    let usual = sources.own_directory().map(|directory| directory.join(USER_FILE));
-    let mut places: Vec<PathBuf> = named.or(usual).into_iter().collect();
+    let mut places: Vec<PathBuf> = named.or_else(|| sources.user_file()).into_iter().collect();
     if sources.discovery == Discovery::Files {
         places.extend(project_files(&config.workdir));
     }

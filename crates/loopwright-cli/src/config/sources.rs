@@ -75,6 +75,11 @@ impl ConfigSources {
         Some(configured.or_else(usual)?.join("loopwright"))
     }
 
+    /// Returns the place of the user's configuration file, if there is a place for it and it is looked for.
+    pub(crate) fn user_file(&self) -> Option<PathBuf> {
+        Some(self.own_directory()?.join("config.toml"))
+    }
+
     /// The value of a variable; an empty one counts as absent.
     pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
         self.environment.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())

@@ -12,8 +12,7 @@ use loopwright_permissions::{Decision, Policy};
 use super::{SettingsFiles, grants};
 use crate::claude_settings::{SharedSettings, UNSET, UNWANTED, shared_files, shared_settings};
 use crate::config::{
-    Config, ConfigError, ConfigSources, Flags, Loaded, PermissionLayers, USER_FILE,
-    permission_files,
+    Config, ConfigError, ConfigSources, Flags, Loaded, PermissionLayers, permission_files,
 };
 use crate::console;
 use crate::folders::{self, FoldersError};
@@ -85,7 +84,7 @@ impl ReadSettings {
     /// Returns an error if one of them stops a run at its start.
     pub(super) fn again(&self, sources: &ConfigSources) -> Result<Self, ReloadError> {
         let files = FileStamps::of(&self.config, sources);
-        let usual = sources.own_directory().map(|it| it.join(USER_FILE));
+        let usual = sources.user_file();
         let named = self.config.user_file.as_deref().filter(|it| usual.as_deref() != Some(*it));
         let flags = Flags {
             workdir: self.config.workdir.clone(),
