@@ -48,16 +48,16 @@ pub(super) async fn choose(
     let now = now();
     let mut listed = 0;
     loop {
-        let offered: Vec<SessionHeader> =
-            found.iter().skip(listed).take(OFFERED).cloned().collect();
-        let runs = last_runs(store, &offered).await;
-        for ((number, header), run) in (listed + 1..).zip(&offered).zip(runs) {
+        let until = found.len().min(listed + OFFERED);
+        let offered = &found[listed..until];
+        let runs = last_runs(store, offered).await;
+        for ((number, header), run) in (listed + 1..).zip(offered).zip(runs) {
             let title = single_line(header.title.as_deref().unwrap_or_default(), TITLE);
             let (age, id) = (age(header.updated_at, now), short(&header.id));
             let state = if run == Some(RUNNING) { "  (running)" } else { "" };
             console::tell(&format!("{number:>3}  {id}  {age:>7}  {title}{state}"));
         }
-        listed = found.len().min(listed + OFFERED);
+        listed = until;
         let more = found.len() - listed;
         if more > 0 {
             console::tell(&format!("… and {more} more; type + to list them"));
