@@ -249,7 +249,10 @@ impl Conversation {
         mut said: UserInput,
     ) -> Result<Report, SessionsError> {
         self.reload_rules()?;
-        let (kept, waiting) = self.use_chosen_rules().await?;
+        // A new session records its folder as it is created.
+        let folder =
+            self.session.as_ref().and_then(|_| SessionFolder::of(self.setup.workdir.path()));
+        let (kept, waiting) = self.use_chosen_rules(folder.as_ref()).await?;
         if self.setup.mode() == Mode::Plan {
             said.message = said.message.map(planning);
         }
@@ -283,7 +286,7 @@ impl Conversation {
             budget: self.budget,
             session_budget: self.setup.session_budget,
             kept,
-            folder: SessionFolder::of(self.setup.workdir.path()),
+            folder,
             begins,
         };
         let began = Instant::now();
@@ -340,11 +343,14 @@ impl Conversation {
 
     /// Puts the rules and the mode in force that the session keeps, with those of this command, and no others. Returns them, and
     /// the number of the step whose calls wait, if there is one.
-    async fn use_chosen_rules(&self) -> Result<(KeptPermissions, Option<u32>), SessionsError> {
+    async fn use_chosen_rules(
+        &self,
+        folder: Option<&SessionFolder>,
+    ) -> Result<(KeptPermissions, Option<u32>), SessionsError> {
         let (kept, waiting) = match &self.session {
             Some(id) => {
                 let session = maintenance_runtime(&self.store).session(id).await?;
-                self.check_folder(&session)?;
+                self.check_folder(&session, folder)?;
                 let state = session.state();
                 (chosen_rules::of(state), waiting_step(state))
             }
@@ -358,14 +364,17 @@ impl Conversation {
         Ok((kept, waiting))
     }
 
-    /// Checks that the session's folder is the one in which its open calls were requested, or that the user named it.
-    fn check_folder(&self, session: &AgentSession) -> Result<(), SessionsError> {
-        let path = self.setup.workdir.path();
-        let Some(folder) = SessionFolder::of(path) else { return Ok(()) };
-        let found = folder.compare(session.state());
+    /// Checks that the folder is the one in which the session's open calls were requested, or that the user named it.
+    fn check_folder(
+        &self,
+        session: &AgentSession,
+        folder: Option<&SessionFolder>,
+    ) -> Result<(), SessionsError> {
+        let found = folder.map_or(FolderMatch::Same, |it| it.compare(session.state()));
         if found == FolderMatch::Same {
             return Ok(());
         }
+        let path = self.setup.workdir.path();
         let (id, path) = (session.id().clone(), path.to_path_buf());
         if found == FolderMatch::ReplacedUnderCalls && !self.names_folder {
             return Err(SessionsError::ReplacedFolder { id, path });
