@@ -75,6 +75,11 @@ pub(crate) fn plain(path: &Path) -> String {
     })
 }
 
+/// Returns the absolute path of a file that a tool call names, without `.`.
+pub(crate) fn absolute(workdir: &Path, path: &str) -> String {
+    workdir.join(path).components().collect::<PathBuf>().display().to_string()
+}
+
 /// Writes a path as people know it: from the project, or from the home directory.
 pub(crate) fn shown(path: &Path, root: &Path, home: Option<&Path>) -> String {
     if let Ok(below) = path.strip_prefix(root) {

@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 
 use super::connection::Connection;
 use super::error::RpcError;
-use super::tool_calls::{ToolCalls, absolute};
+use super::tool_calls::ToolCalls;
 use crate::agent::Setup;
 use crate::approval::{self, Scope};
 use crate::chosen_rules::ChosenRule;
 use crate::permissions::RunPermissions;
+use crate::project::absolute;
 use crate::render::{planned_change, single_line};
 use crate::sessions::UserDecision;
 use crate::signals::CancelSwitch;

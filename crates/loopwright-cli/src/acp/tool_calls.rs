@@ -12,6 +12,7 @@ use loopwright_permissions::ToolKind;
 use serde_json::{Value, json};
 
 use super::content::block;
+use crate::project::absolute;
 use crate::render::{Change, failure, fence, single_line, summary};
 
 /// The most characters of a title.
@@ -220,11 +221,6 @@ fn raw_output(tool: &str, outcome: &ToolOutcome) -> Option<Value> {
     }
     let exit_code = value.get("exit_code")?;
     Some(json!({"exit_code": exit_code, "output": output.to_text()}))
-}
-
-/// Returns a path as the protocol wants it.
-pub(super) fn absolute(workdir: &Path, path: &str) -> String {
-    workdir.join(path).components().collect::<PathBuf>().display().to_string()
 }
 
 #[cfg(test)]

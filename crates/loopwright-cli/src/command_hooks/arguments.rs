@@ -1,10 +1,12 @@
 //! The arguments of calls, as hooks for other programs expect them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use loopwright_core::messages::ToolCall;
 use loopwright_permissions::ToolKind;
 use serde_json::Value;
+
+use crate::project::absolute;
 
 /// The name of the path of a file in the arguments of other programs.
 const FILE_PATH: &str = "file_path";
@@ -42,8 +44,7 @@ pub(super) fn changed(input: Value, call: &ToolCall, arguments: &Value, workdir:
 fn file_path(call: &ToolCall, path: &Value, workdir: &Path) -> Value {
     let is_file = matches!(ToolKind::of(&call.name), ToolKind::Read | ToolKind::Write);
     match path.as_str().filter(|_| is_file) {
-        // Components leave out `.`.
-        Some(text) => workdir.join(text).components().collect::<PathBuf>().to_string_lossy().into(),
+        Some(text) => absolute(workdir, text).into(),
         None => path.clone(),
     }
 }
