@@ -142,14 +142,13 @@ impl Runner {
         (state, cx): (&AgentState, &HookCx<'_>),
         concerns: impl Fn(&super::CommandHook) -> bool,
     ) -> Said {
-        let mut input = input;
-        if let (Some(fields), Some(parent)) = (input.as_object_mut(), state.parent())
-            && !fields.contains_key("agent_id")
-        {
-            fields.insert("agent_id".to_owned(), json!(agent(state)));
-            fields.insert("agent_type".to_owned(), json!(&*cx.agent().profile().name));
-            fields.insert("parent_agent_id".to_owned(), json!(parent.to_string()));
-        }
+        let input = match state.parent() {
+            Some(parent) if input.get("agent_id").is_none() => {
+                let name = json!(&*cx.agent().profile().name);
+                with_subagent(input, &agent(state), name, &parent.to_string())
+            }
+            _ => input,
+        };
         let active = active_skills(state);
         let concerns = |hook: &super::CommandHook| hook.is_in_force(&active) && concerns(hook);
         self.0.run(event, names, input, &self.0.session(state), concerns).await
@@ -293,7 +292,7 @@ impl HookSetup {
     }
 
     /// Adds the fields that all events have in common.
-    fn input(&self, event: HookEvent, mut input: Value, session: &str) -> Value {
+    fn input(&self, event: HookEvent, input: Value, session: &str) -> Value {
         let mode = match self.permissions.policy().mode() {
             Mode::Plan => "plan",
             Mode::AcceptEdits => "acceptEdits",
@@ -302,17 +301,14 @@ impl HookSetup {
             Mode::Unconfined => "bypassPermissions",
             Mode::Ask => "default",
         };
-        let common = [
+        let fields = [
             ("hook_event_name", json!(event.name())),
             ("session_id", json!(session)),
             ("transcript_path", json!("")),
             ("cwd", json!(self.policy.workdir)),
             ("permission_mode", json!(mode)),
         ];
-        if let Some(fields) = input.as_object_mut() {
-            fields.extend(common.map(|(name, value)| (name.to_owned(), value)));
-        }
-        input
+        with_fields(input, fields)
     }
 }
 
@@ -330,12 +326,25 @@ fn agent(state: &AgentState) -> String {
 }
 
 /// Adds the sub-agent that a call has run, which its output names, to the input of a hook.
-fn of_subagent(mut input: Value, output: Option<&Value>, state: &AgentState) -> Value {
+fn of_subagent(input: Value, output: Option<&Value>, state: &AgentState) -> Value {
     let found = output.and_then(|it| Some((it.get("agent")?.as_str()?, it.get("subagent")?)));
-    if let (Some(fields), Some((id, name))) = (input.as_object_mut(), found) {
-        fields.insert("agent_id".to_owned(), json!(id));
-        fields.insert("agent_type".to_owned(), name.clone());
-        fields.insert("parent_agent_id".to_owned(), json!(agent(state)));
+    match found {
+        Some((id, name)) => with_subagent(input, id, name.clone(), &agent(state)),
+        None => input,
+    }
+}
+
+/// Adds a sub-agent and its parent to the input of a hook.
+fn with_subagent(input: Value, id: &str, name: Value, parent: &str) -> Value {
+    let fields =
+        [("agent_id", json!(id)), ("agent_type", name), ("parent_agent_id", json!(parent))];
+    with_fields(input, fields)
+}
+
+/// Adds fields to the input of a hook.
+fn with_fields<const N: usize>(mut input: Value, fields: [(&str, Value); N]) -> Value {
+    if let Some(known) = input.as_object_mut() {
+        known.extend(fields.map(|(name, value)| (name.to_owned(), value)));
     }
     input
 }
