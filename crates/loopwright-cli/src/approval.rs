@@ -248,9 +248,7 @@ async fn decide(
         let rules = suggested(setup, state, asked);
         show(setup, asked, &rules, std::mem::take(&mut is_whole));
         let request = ShownRequest::of(id, state, asked);
-        let left = asked.question.deadline.map(|at| at.since(now));
-        let store = Arc::clone(&conversation.store);
-        let closed = closed(store, id.clone(), request.clone(), version.unwrap_or_default(), left);
+        let closed = closed(&conversation.store, id, &request, version, asked.question.deadline);
         let about = match asked.kind {
             RequestKind::Approval => AskedAbout::Call,
             _ => AskedAbout::Question,

@@ -530,15 +530,8 @@ impl EditorSession {
                     asked,
                     &rules,
                 );
-                let left = asked.question.deadline.map(|at| at.since(now()));
-                let store = Arc::clone(&conversation.store);
-                let settled = closed(
-                    store,
-                    self.id.clone(),
-                    request.clone(),
-                    version.unwrap_or_default(),
-                    left,
-                );
+                let deadline = asked.question.deadline;
+                let settled = closed(&conversation.store, &self.id, &request, version, deadline);
                 match permission::ask(&self.connection, brake, &params, settled).await? {
                     Asked::Answered(answer) => permission::decision(&answer, state, asked, &rules),
                     Asked::Cancelled => None,

@@ -1,13 +1,12 @@
 //! Requests that another process answers while a dialog shows them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use loopwright_core::{PendingApproval, SystemClock};
+use loopwright_core::{PendingApproval, SystemClock, Timestamp};
 use loopwright_sessions::{SessionId, SessionStore, ShownRequest};
 
 use crate::loops::maintenance_runtime;
-use crate::session::SessionsError;
+use crate::session::{SessionsError, now};
 
 /// The result of an answer that came second.
 pub(crate) const SUPERSEDED: &str =
@@ -19,31 +18,34 @@ pub(crate) const SETTLED: &str = "another process answered or changed this reque
 /// Why there is nothing left to do after a dialog.
 pub(crate) const FINISHED: &str = "another process finished this run";
 
-/// Waits until a request no longer waits for an answer: its time has passed, another process has answered it, or its
-/// session cannot be read.
-pub(crate) async fn closed(
-    store: Arc<dyn SessionStore>,
-    id: SessionId,
-    request: ShownRequest,
-    mut version: u64,
-    left: Option<Duration>,
-) {
-    let id = &id;
-    let settled = async {
+/// Waits until a request, read at a version of its session, no longer waits for an answer: its deadline has passed, another process
+/// has answered it, or the session cannot be read.
+pub(crate) fn closed(
+    store: &Arc<dyn SessionStore>,
+    id: &SessionId,
+    request: &ShownRequest,
+    version: Option<u64>,
+    deadline: Option<Timestamp>,
+) -> impl Future<Output = ()> + Send + use<> {
+    let (store, id, request) = (Arc::clone(store), id.clone(), request.clone());
+    let (mut version, left) = (version.unwrap_or_default(), deadline.map(|at| at.since(now())));
+    let settled = async move {
         let (runtime, clock) = (maintenance_runtime(&store), SystemClock::default());
-        while let Ok(Some(written)) = store.wait_for_write(id, version, &clock).await {
+        while let Ok(Some(written)) = store.wait_for_write(&id, version, &clock).await {
             version = written.version;
-            let Ok(session) = runtime.session(id).await else { return };
+            let Ok(session) = runtime.session(&id).await else { return };
             let state = session.state();
-            let waits = |it: &PendingApproval<'_>| ShownRequest::of(id, state, it) == request;
+            let waits = |it: &PendingApproval<'_>| ShownRequest::of(&id, state, it) == request;
             if !state.pending().iter().any(waits) {
                 return;
             }
         }
     };
-    match left {
-        Some(left) => drop(tokio::time::timeout(left, settled).await),
-        None => settled.await,
+    async move {
+        match left {
+            Some(left) => drop(tokio::time::timeout(left, settled).await),
+            None => settled.await,
+        }
     }
 }
 
