@@ -44,15 +44,20 @@ pub(super) fn permission_mode(text: &str) -> Result<Mode, String> {
     }
 }
 
+/// Returns the JSON of a value, which is the value itself or in the file that the value names.
+fn json_or_file(text: &str, is_json: bool, content: &str) -> Result<String, String> {
+    if is_json {
+        return Ok(text.to_owned());
+    }
+    named_file::read_text(Path::new(text), MAX_FILE_BYTES).map_err(|error| {
+        format!("cannot read the {content}: {error}; pass a file or a JSON object")
+    })
+}
+
 /// Parses MCP servers, or reads them from a file. Each of them must be valid.
 pub(super) fn mcp_servers(text: &str) -> Result<NamedServers, String> {
     let is_json = text.trim_start().starts_with('{');
-    let read = || {
-        named_file::read_text(Path::new(text), MAX_FILE_BYTES).map_err(|error| {
-            format!("cannot read the servers: {error}; pass a file or a JSON object")
-        })
-    };
-    let json = if is_json { text.to_owned() } else { read()? };
+    let json = json_or_file(text, is_json, "servers")?;
     let file = McpFile::parse(&json).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         format!("line {line}, column {column}: not a valid MCP server file; pass an object with `mcpServers`")
@@ -89,12 +94,7 @@ pub(super) fn command(text: &str) -> Result<String, String> {
 pub(super) fn answer_schema(text: &str) -> Result<AnswerSchema, String> {
     let is_value = || !Path::new(text).exists() && serde_json::from_str::<Value>(text).is_ok();
     let is_json = text.trim_start().starts_with('{') || is_value();
-    let read = || {
-        named_file::read_text(Path::new(text), MAX_FILE_BYTES).map_err(|error| {
-            format!("cannot read the schema: {error}; pass a file or a JSON object")
-        })
-    };
-    let json = if is_json { text.to_owned() } else { read()? };
+    let json = json_or_file(text, is_json, "schema")?;
     let schema: Value =
         serde_json::from_str(&json).map_err(|error| format!("not JSON: {error}"))?;
     if !schema.is_object() {
