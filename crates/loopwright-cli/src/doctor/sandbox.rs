@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use loopwright_sandbox::transaction::{NO_PLACE, Transaction, staging_for};
 use loopwright_sandbox::{
     Backend, BackendSandbox, BroadPaths, Command, CopiedCache, Enforcement, Guarantee, Guarantees,
-    Sandbox, SandboxPolicy, Unavailable,
+    Output, Sandbox, SandboxError, SandboxPolicy, Unavailable,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -64,12 +64,8 @@ async fn collects(tried: &Path, backend: Backend) -> Result<(), String> {
     fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let transaction = Transaction::begin(&tried.join("changes"), &folder);
     let transaction = transaction.map_err(|error| error.to_string())?;
-    // The folder is this program's own, in a hidden folder of the home.
-    let policy = SandboxPolicy::in_dir(&folder).with_broad_paths(BroadPaths::Allowed);
-    let policy = policy.with_backend(backend).with_transaction(&transaction);
-    let sandbox: &dyn Sandbox = &BackendSandbox::new(backend);
-    let (command, cancel) = (Command::new("true"), CancellationToken::new());
-    let result = sandbox.run(&command, &policy, &mut |_, _| {}, &cancel).await;
+    let policy = policy(&folder, backend).with_transaction(&transaction);
+    let result = run(&Command::new("true"), &policy, backend).await;
     transaction.discard();
     result.map(drop).map_err(|error| error.to_string())
 }
@@ -95,13 +91,24 @@ async fn copies(tried: &Path, backend: Backend) -> Result<bool, Box<dyn std::err
     let (folder, cache, layer) = (tried.join("folder"), tried.join("cache"), tried.join("layer"));
     fs::create_dir_all(&folder)?;
     fs::create_dir_all(&cache)?;
-    let policy = SandboxPolicy::in_dir(&folder).with_broad_paths(BroadPaths::Allowed);
-    let policy = policy.with_backend(backend).with_copied_cache(CopiedCache::new(&cache, &layer));
-    let sandbox: &dyn Sandbox = &BackendSandbox::new(backend);
+    let policy = policy(&folder, backend).with_copied_cache(CopiedCache::new(&cache, &layer));
     let command = Command::new("touch").args([cache.join("file")]);
-    let cancel = CancellationToken::new();
-    let output = sandbox.run(&command, &policy, &mut |_, _| {}, &cancel).await?;
+    let output = run(&command, &policy, backend).await?;
     Ok(output.outcome.is_success() && !cache.join("file").exists())
+}
+
+/// Returns the policy of a command in a folder of this program, which is in a hidden folder of the home.
+fn policy(folder: &Path, backend: Backend) -> SandboxPolicy {
+    SandboxPolicy::in_dir(folder).with_broad_paths(BroadPaths::Allowed).with_backend(backend)
+}
+
+async fn run(
+    command: &Command,
+    policy: &SandboxPolicy,
+    backend: Backend,
+) -> Result<Output, SandboxError> {
+    let sandbox: &dyn Sandbox = &BackendSandbox::new(backend);
+    sandbox.run(command, policy, &mut |_, _| {}, &CancellationToken::new()).await
 }
 
 /// A column for each backend that works, and the reason for each that does not.
