@@ -13,8 +13,7 @@ use loopwright_capabilities::bash::BashPolicy;
 use loopwright_sandbox::Author;
 use loopwright_sandbox::transaction::staging_for;
 use loopwright_sandbox::{
-    Backend, BackendChoice, Network, ResolvedPath, SandboxPolicy, Withheld, WorkdirAccess,
-    is_system_path,
+    Backend, BackendChoice, Network, ResolvedPath, SandboxPolicy, Withheld, is_system_path,
 };
 
 use crate::commands::Commands;
@@ -93,7 +92,7 @@ fn changes(policy: &SandboxPolicy) -> String {
     if policy.backend == BackendChoice::Only(Backend::Host) {
         return "applied immediately".to_owned();
     }
-    let is_discarded = policy.workdir_access == WorkdirAccess::Discarded;
+    let is_discarded = policy.discards_changes();
     match staging_for(&policy.workdir) {
         Some(_) if is_discarded => "discarded when a command exits".to_owned(),
         None if is_discarded => {
