@@ -1,6 +1,6 @@
 //! Headers and lists of sessions.
 
-use std::sync::Arc;
+use std::{fmt, str::FromStr, sync::Arc};
 
 use loopwright_core::{Seq, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -158,6 +158,30 @@ pub struct SessionCursor {
     pub id: SessionId,
 }
 
+/// A text that is not a cursor.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid cursor `{0}`")]
+pub struct InvalidSessionCursor(String);
+
+/// The time in milliseconds since 1970, a dot and the ID.
+impl fmt::Display for SessionCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.updated_at.millis(), self.id)
+    }
+}
+
+impl FromStr for SessionCursor {
+    type Err = InvalidSessionCursor;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSessionCursor> {
+        let parsed = text.split_once('.').and_then(|(millis, id)| {
+            let updated_at = Timestamp::from_millis(millis.parse().ok()?);
+            Some(Self { updated_at, id: SessionId::new(id).ok()? })
+        });
+        parsed.ok_or_else(|| InvalidSessionCursor(text.to_owned()))
+    }
+}
+
 impl SessionQuery {
     /// Creates a query for the first sessions up to a limit, the last written first.
     pub fn first(limit: usize) -> Self {
@@ -247,5 +271,22 @@ impl SessionList {
     /// Returns `true` if the page is empty.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_as_it_was_written() {
+        let id = SessionId::new("a-1_b").unwrap();
+        let cursor = SessionCursor { updated_at: Timestamp::from_millis(12), id };
+        assert_eq!(cursor.to_string(), "12.a-1_b");
+        assert_eq!("12.a-1_b".parse::<SessionCursor>(), Ok(cursor));
+        for text in ["", "12", "x.a", "12.", "12.a/b"] {
+            let invalid = InvalidSessionCursor(text.to_owned());
+            assert_eq!(text.parse::<SessionCursor>(), Err(invalid));
+        }
     }
 }

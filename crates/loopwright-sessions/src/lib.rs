@@ -60,8 +60,8 @@ pub use crate::{
     file::{AppendMode, FileStore},
     follow::{EventFollower, FollowEvent},
     header::{
-        ForkPoint, SessionCursor, SessionHeader, SessionList, SessionQuery, SessionRelation,
-        SessionScope,
+        ForkPoint, InvalidSessionCursor, SessionCursor, SessionHeader, SessionList, SessionQuery,
+        SessionRelation, SessionScope,
     },
     hook::{SessionHook, SessionHooks, SessionStage},
     id::{InvalidJobId, InvalidSessionId, JobId, PrincipalTag, SessionId},

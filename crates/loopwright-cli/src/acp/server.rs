@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::{Either, join_all, select};
-use loopwright_core::Timestamp;
 use loopwright_sessions::{
     SessionCursor, SessionHeader, SessionId, SessionQuery, SessionRelation, SessionStore,
 };
@@ -259,7 +258,7 @@ impl Server {
         };
         let page = store.list(&query).await.map_err(SessionsError::from)?;
         let sessions: Vec<Value> = page.sessions.iter().filter_map(info).collect();
-        let next = page.next.map(|it| format!("{}.{}", it.updated_at.millis(), it.id));
+        let next = page.next.as_ref().map(ToString::to_string);
         Ok(json!({"sessions": sessions, "nextCursor": next}))
     }
 
@@ -302,11 +301,8 @@ fn info(header: &SessionHeader) -> Option<Value> {
 }
 
 fn cursor(text: &str) -> Result<SessionCursor, RpcError> {
-    let parsed = text.split_once('.').and_then(|(millis, id)| {
-        let updated_at = Timestamp::from_millis(millis.parse().ok()?);
-        Some(SessionCursor { updated_at, id: SessionId::new(id).ok()? })
-    });
-    parsed.ok_or_else(|| RpcError::invalid_params(format!("invalid cursor `{text}`")))
+    let parsed = text.parse::<SessionCursor>();
+    parsed.map_err(|error| RpcError::invalid_params(error.to_string()))
 }
 
 fn text<'a>(params: &'a Value, name: &str) -> Result<&'a str, RpcError> {

@@ -18,7 +18,7 @@ use crate::{
     problem::Problem,
     routes::{
         agents::infos,
-        sessions::{PAGE, Search, cursor, cursor_text, search},
+        sessions::{PAGE, Search, cursor, search},
     },
     server::Server,
     tokens::random_token,
@@ -50,7 +50,7 @@ pub(crate) async fn list(
     let next = page.next.as_ref().map(|it| {
         let query = form_urlencoded::Serializer::new(String::new())
             .append_pair("q", params.q.trim())
-            .append_pair("cursor", &cursor_text(it))
+            .append_pair("cursor", &it.to_string())
             .finish();
         format!("/?{query}")
     });

@@ -8,12 +8,9 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{self, get, post},
 };
-use loopwright_core::{
-    Timestamp,
-    messages::{Transcript, Turn},
-};
+use loopwright_core::messages::{Transcript, Turn};
 use loopwright_sessions::{
-    AgentSession, ClientTools, LoadedSession, RewindPoint, SessionCursor, SessionHeader, SessionId,
+    AgentSession, ClientTools, LoadedSession, RewindPoint, SessionCursor, SessionHeader,
     SessionList, SessionQuery, SessionRelation, SessionStatus, open_subagents,
     stored::FORMAT_VERSION,
 };
@@ -225,7 +222,7 @@ async fn list(
     let page = search(&server, &principal, &search_for).await?;
     let page = SessionPage {
         sessions: page.sessions.iter().map(Into::into).collect(),
-        next: page.next.as_ref().map(cursor_text),
+        next: page.next.as_ref().map(ToString::to_string),
     };
     reply_tagged(&headers, &page)
 }
@@ -289,10 +286,6 @@ pub(crate) async fn search(
     }
 }
 
-pub(crate) fn cursor_text(cursor: &SessionCursor) -> String {
-    format!("{}.{}", cursor.updated_at.millis(), cursor.id)
-}
-
 /// Reads how many entries a page has.
 pub(crate) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
     match asked.unwrap_or(PAGE) {
@@ -303,12 +296,8 @@ pub(crate) fn limit(asked: Option<usize>) -> Result<usize, Problem> {
 
 /// Reads the cursor of a page.
 pub(crate) fn cursor(text: &str) -> Result<SessionCursor, Problem> {
-    let read = || {
-        let (millis, id) = text.split_once('.')?;
-        let updated_at = Timestamp::from_millis(millis.parse().ok()?);
-        Some(SessionCursor { updated_at, id: SessionId::new(id).ok()? })
-    };
-    read().ok_or_else(|| Problem::bad_request("`cursor` is not the `next` value of a page"))
+    let parsed = text.parse::<SessionCursor>();
+    parsed.map_err(|_| Problem::bad_request("`cursor` is not the `next` value of a page"))
 }
 
 async fn create(

@@ -7,7 +7,7 @@ use futures::{
     StreamExt as _,
     stream::{self, BoxStream},
 };
-use loopwright_core::{BoxError, SystemClock, Timestamp};
+use loopwright_core::{BoxError, SystemClock};
 use loopwright_mcp::{
     PromptCall, PromptReply, ResourceBody, ServedContent, ServedPrompt, ServedResource,
 };
@@ -48,7 +48,7 @@ impl ServedContent for Library {
         &self,
         cursor: Option<String>,
     ) -> Result<(Vec<ServedResource>, Option<String>), BoxError> {
-        let after = cursor.as_deref().map(read_cursor).transpose()?;
+        let after = cursor.as_deref().map(str::parse::<SessionCursor>).transpose()?;
         let query = SessionQuery {
             workdir: Some(self.workdir.as_str().into()),
             kinship: SessionRelation::TopLevel,
@@ -62,7 +62,7 @@ impl ServedContent for Library {
             description: Some(format!("Session of {}", it.updated_at)),
             mime_type: Some("application/json".to_owned()),
         };
-        let next = page.next.map(|it| format!("{}.{}", it.updated_at.millis(), it.id));
+        let next = page.next.as_ref().map(ToString::to_string);
         Ok((page.sessions.iter().map(resource).collect(), next))
     }
 
@@ -92,12 +92,4 @@ impl ServedContent for Library {
     async fn prompt(&self, call: &PromptCall) -> Result<Option<PromptReply>, BoxError> {
         self.skills.prompt(call).await
     }
-}
-
-fn read_cursor(text: &str) -> Result<SessionCursor, BoxError> {
-    let parsed = text.split_once('.').and_then(|(millis, id)| {
-        let updated_at = Timestamp::from_millis(millis.parse().ok()?);
-        Some(SessionCursor { updated_at, id: SessionId::new(id).ok()? })
-    });
-    parsed.ok_or_else(|| format!("invalid cursor `{text}`").into())
 }
