@@ -119,6 +119,40 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// Creates what an agent of one directory is made of that has no settings.
+    pub(crate) fn bare(
+        models: Arc<dyn ModelProvider>,
+        llm: LlmConfig,
+        workdir: WorkspaceRoot,
+        permissions: RunPermissions,
+    ) -> Self {
+        Self {
+            models,
+            llm,
+            context_window: model::USUAL_WINDOW,
+            capabilities: None,
+            workdir,
+            commands: Commands::default(),
+            system_prompt: None,
+            applied: None,
+            own: None,
+            mcp: McpServers::default(),
+            permissions,
+            on_ask: OnAsk::Pause,
+            answer_within: None,
+            asks_about_cost: false,
+            project: ProjectInstructions::default(),
+            folders: None,
+            session_budget: SessionBudget::default(),
+            tools: Vec::new(),
+            web: None,
+            search: None,
+            remote_agents: UseRemoteAgent::new([]),
+            checks: AnswerChecks::default(),
+            loaded: LoadedParts::default(),
+        }
+    }
+
     /// Builds the agent. Its limits are in the budget of the state it runs, which bounds a step that
     /// is under way too.
     ///

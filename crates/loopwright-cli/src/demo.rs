@@ -10,25 +10,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
-use loopwright_capabilities::permissions::OnAsk;
 use loopwright_core::{AgentState, Budget, FixedModel, LlmConfig};
-use loopwright_templates::ProjectInstructions;
 
 use self::folder::Folder;
 use self::script::{Pace, Script};
 use crate::agent::Setup;
 use crate::args::DemoArgs;
-use crate::commands::Commands;
 use crate::config::OutputFormat;
 use crate::console;
 use crate::display::RunDisplay;
 use crate::exit::ExitCode;
-use crate::model::USUAL_WINDOW;
 use crate::permissions::RunPermissions;
 use crate::project::plain;
 use crate::render::Verbosity;
 use crate::run::with_runtime;
-use crate::session_budget::SessionBudget;
 
 const BOLD: Style = Style::new().bold();
 const QUESTION: Style = AnsiColor::Cyan.on_default().bold();
@@ -165,31 +160,9 @@ fn setup(folder: &Folder) -> Setup {
     let is_watched = io::stdout().is_terminal() || io::stderr().is_terminal();
     let pace = if is_watched { Pace::Reading } else { Pace::Instant };
     let script = Script::new(folder.lines.clone(), pace);
-    Setup {
-        models: Arc::new(FixedModel(Arc::new(script))),
-        llm: LlmConfig::named("demo/script"),
-        context_window: USUAL_WINDOW,
-        capabilities: None,
-        workdir: folder.workdir.clone(),
-        commands: Commands::default(),
-        own: None,
-        mcp: crate::mcp_servers::McpServers::default(),
-        permissions: RunPermissions::without_rules(&folder.workdir),
-        on_ask: OnAsk::Pause,
-        answer_within: None,
-        asks_about_cost: false,
-        system_prompt: None,
-        applied: None,
-        project: ProjectInstructions::default(),
-        folders: None,
-        session_budget: SessionBudget::default(),
-        web: None,
-        search: None,
-        remote_agents: loopwright_capabilities::remote_agent::UseRemoteAgent::new([]),
-        tools: Vec::new(),
-        checks: crate::answer_checks::AnswerChecks::default(),
-        loaded: crate::loaded::LoadedParts::default(),
-    }
+    let models = Arc::new(FixedModel(Arc::new(script)));
+    let permissions = RunPermissions::without_rules(&folder.workdir);
+    Setup::bare(models, LlmConfig::named("demo/script"), folder.workdir.clone(), permissions)
 }
 
 fn keep(state: &AgentState, file: &Path) -> Result<usize, DemoError> {

@@ -6,7 +6,6 @@ mod library;
 use std::sync::Arc;
 
 use loopwright_agent::Definitions as _;
-use loopwright_capabilities::permissions::OnAsk;
 use loopwright_core::{AgentLoop, LlmConfig, ToolSet};
 use loopwright_mcp::ToolServer;
 use loopwright_models::Providers;
@@ -21,7 +20,6 @@ use crate::commands::Commands;
 use crate::console;
 use crate::definitions::Defined;
 use crate::exit::ExitCode;
-use crate::mcp_servers::McpServers;
 use crate::model;
 use crate::permissions::RunPermissions;
 use crate::selected_agent::AGENT;
@@ -105,32 +103,15 @@ fn tool_server(startup: &Startup, wanted: &[ServedTools]) -> Result<ToolServer, 
     let config = &startup.config;
     let permissions = RunPermissions::of(config, &startup.sources)?;
     let workdir = startup.workdir(&permissions)?;
+    let commands = Commands::of(config, &startup.sources)
+        .with_folders_of(&workdir)
+        .with_hook_files(permissions.hook_files());
+    let models = Arc::new(Providers::empty());
     let setup = Setup {
-        own: None,
-        models: Arc::new(Providers::empty()),
-        llm: LlmConfig::default(),
         context_window: NO_WINDOW,
-        capabilities: None,
-        commands: Commands::of(config, &startup.sources)
-            .with_folders_of(&workdir)
-            .with_hook_files(permissions.hook_files()),
-        workdir,
-        mcp: McpServers::default(),
-        permissions,
-        on_ask: OnAsk::Pause,
-        answer_within: None,
-        asks_about_cost: false,
-        system_prompt: None,
-        applied: None,
-        project: loopwright_templates::ProjectInstructions::default(),
-        folders: None,
+        commands,
         session_budget: SessionBudget::of(&config.limits.session),
-        web: None,
-        search: None,
-        remote_agents: loopwright_capabilities::remote_agent::UseRemoteAgent::new([]),
-        tools: Vec::new(),
-        checks: crate::answer_checks::AnswerChecks::default(),
-        loaded: crate::loaded::LoadedParts::default(),
+        ..Setup::bare(models, LlmConfig::default(), workdir, permissions)
     };
     setup.tell_permission_warnings(REVIEW);
     let agent: AgentLoop = setup.build(NoopListener).map_err(|error| StartError {

@@ -2,13 +2,11 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use loopwright_core::{EventSinks, FixedModel, LlmConfig, RunOptions, messages::Usage};
-use loopwright_templates::ProjectInstructions;
 use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, block_on, test_loop};
 use serde_json::{Value, json};
 
 use super::text::Target;
 use super::*;
-use loopwright_capabilities::permissions::OnAsk;
 use loopwright_mcp::McpProgress;
 
 use crate::agent::Setup;
@@ -56,31 +54,9 @@ fn show(
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("a.txt"), "a").unwrap();
     let workdir = tools::workdir(root.path()).unwrap();
-    let setup = Setup {
-        models: Arc::new(FixedModel(Arc::new(model))),
-        llm: LlmConfig::named("fake/model"),
-        context_window: crate::model::USUAL_WINDOW,
-        capabilities: None,
-        permissions: crate::permissions::RunPermissions::without_rules(&workdir),
-        on_ask: OnAsk::Pause,
-        answer_within: None,
-        asks_about_cost: false,
-        workdir,
-        commands: crate::commands::Commands::default(),
-        own: None,
-        mcp: crate::mcp_servers::McpServers::default(),
-        system_prompt: None,
-        applied: None,
-        project: ProjectInstructions::default(),
-        folders: None,
-        session_budget: crate::session_budget::SessionBudget::default(),
-        web: None,
-        search: None,
-        remote_agents: loopwright_capabilities::remote_agent::UseRemoteAgent::new([]),
-        tools: Vec::new(),
-        checks: crate::answer_checks::AnswerChecks::default(),
-        loaded: crate::loaded::LoadedParts::default(),
-    };
+    let permissions = crate::permissions::RunPermissions::without_rules(&workdir);
+    let models = Arc::new(FixedModel(Arc::new(model)));
+    let setup = Setup::bare(models, LlmConfig::named("fake/model"), workdir, permissions);
     let (feed, notes) = UiSender::new();
     let agent = setup.build(feed.clone()).unwrap();
     let mut sinks = EventSinks::default();
