@@ -32,8 +32,7 @@ struct NotHere(NoQueue);
 
 /// Refuses what needs a queue.
 pub(crate) fn no_queue(error: NoQueue) -> StartError {
-    let (exit_code, stop_reason) = (ExitCode::Config, "configuration");
-    StartError { error: NotHere(error).into(), exit_code, stop_reason }
+    StartError::config(NotHere(error))
 }
 
 /// Lists what was submitted.

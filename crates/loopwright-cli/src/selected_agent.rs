@@ -127,15 +127,10 @@ impl AgentError {
 
     /// Returns the word for it in results.
     pub fn stop_reason(&self) -> &'static str {
-        match self {
-            Self::Unknown { .. } | Self::Own | Self::Tools(_) => "usage",
-            Self::File { .. }
-            | Self::Skill { .. }
-            | Self::DeniedSkill { .. }
-            | Self::Build { .. }
-            | Self::Invalid { .. }
-            | Self::Capability(_) => "configuration",
-            Self::Model { .. } => "no_model",
+        match self.exit_code() {
+            ExitCode::Usage => "usage",
+            ExitCode::NoModel => "no_model",
+            _ => "configuration",
         }
     }
 }

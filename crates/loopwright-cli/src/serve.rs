@@ -80,9 +80,8 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     };
     let listener = bind(args.listen).await?;
     let address = listener.local_addr().map_err(|source| unbound(args.listen, &source))?;
-    let token = (!args.behind_proxy).then(random_token).transpose().map_err(|error| {
-        StartError { error: error.into(), exit_code: ExitCode::Internal, stop_reason: "other" }
-    })?;
+    let token = (!args.behind_proxy).then(random_token).transpose();
+    let token = token.map_err(StartError::internal)?;
     let url = format!("http://{address}");
     let page = token.as_ref().map(|_| sign_in_address(&tokens, &url, "/")).transpose();
     let page = page.map_err(|error| SessionsError::Usage(error.to_string()))?;

@@ -286,11 +286,7 @@ async fn tell_end(
         report = Report::refused(ExitCode::Internal, "session", reason).of_session(session);
     }
     if is_json {
-        let text = crate::render::json_line(&report).map_err(|error| StartError {
-            error: error.into(),
-            exit_code: ExitCode::Internal,
-            stop_reason: "other",
-        })?;
+        let text = crate::render::json_line(&report).map_err(StartError::internal)?;
         let _told = console::print(format!("{text}\n").as_bytes());
     } else if !report.text.is_empty() {
         let _told = console::print_text(&format!("{}\n", report.text));

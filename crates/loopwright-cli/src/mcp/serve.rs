@@ -83,12 +83,9 @@ async fn prepare(
         .iter()
         .find(|it| *it != AGENT && !defined.agents.all().iter().any(|known| *known.name == ***it))
     {
-        return Err(StartError {
-            error: format!("unknown agent `{unknown}`; list agents with `loopwright agents list`")
-                .into(),
-            exit_code: ExitCode::Usage,
-            stop_reason: "usage",
-        });
+        return Err(StartError::usage(format!(
+            "unknown agent `{unknown}`; list agents with `loopwright agents list`"
+        )));
     }
     let place = StoreLocation::of(&startup.config, &startup.sources);
     let store = place.map_err(SessionsError::from)?.open().await.map_err(SessionsError::from)?;
@@ -114,11 +111,7 @@ fn tool_server(startup: &Startup, wanted: &[ServedTools]) -> Result<ToolServer, 
         ..Setup::bare(models, LlmConfig::default(), workdir, permissions)
     };
     setup.tell_permission_warnings(REVIEW);
-    let agent: AgentLoop = setup.build(NoopListener).map_err(|error| StartError {
-        error: error.into(),
-        exit_code: ExitCode::Internal,
-        stop_reason: "other",
-    })?;
+    let agent: AgentLoop = setup.build(NoopListener).map_err(StartError::internal)?;
     let is_wanted = |name: &str| {
         let kind = match name {
             "bash" => ServedTools::Bash,

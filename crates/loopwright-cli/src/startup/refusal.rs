@@ -28,6 +28,21 @@ pub struct StartError {
 }
 
 impl StartError {
+    /// Refuses a command line that cannot be used.
+    pub(crate) fn usage(error: impl Into<BoxError>) -> Self {
+        Self { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
+    }
+
+    /// Refuses a configuration that cannot be used.
+    pub(crate) fn config(error: impl Into<BoxError>) -> Self {
+        Self { error: error.into(), exit_code: ExitCode::Config, stop_reason: "configuration" }
+    }
+
+    /// Reports what neither the command line nor the configuration causes.
+    pub(crate) fn internal(error: impl Into<BoxError>) -> Self {
+        Self { error: error.into(), exit_code: ExitCode::Internal, stop_reason: "other" }
+    }
+
     /// Says so, and returns the exit status.
     pub fn tell(&self, stage: RunDisplay) -> ExitCode {
         stage.refuse(&*self.error, self.exit_code, self.stop_reason)
@@ -36,14 +51,12 @@ impl StartError {
 
 impl From<ConfigError> for StartError {
     fn from(error: ConfigError) -> Self {
-        let (exit_code, stop_reason) = match &error {
-            ConfigError::Workdir { .. } => (ExitCode::Usage, "usage"),
-            ConfigError::UnknownModel { origin, .. } if origin.is_typed() => {
-                (ExitCode::Usage, "usage")
-            }
-            _ => (ExitCode::Config, "configuration"),
+        let is_typed = match &error {
+            ConfigError::Workdir { .. } => true,
+            ConfigError::UnknownModel { origin, .. } => origin.is_typed(),
+            _ => false,
         };
-        Self { error: error.into(), exit_code, stop_reason }
+        if is_typed { Self::usage(error) } else { Self::config(error) }
     }
 }
 
@@ -73,31 +86,31 @@ impl From<ChoiceError> for StartError {
 
 impl From<FoldersError> for StartError {
     fn from(error: FoldersError) -> Self {
-        Self { error: error.into(), exit_code: ExitCode::Config, stop_reason: "configuration" }
+        Self::config(error)
     }
 }
 
 impl From<AddedFolderError> for StartError {
     fn from(error: AddedFolderError) -> Self {
-        Self { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
+        Self::usage(error)
     }
 }
 
 impl From<AttachError> for StartError {
     fn from(error: AttachError) -> Self {
-        Self { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
+        Self::usage(error)
     }
 }
 
 impl From<OutputError> for StartError {
     fn from(error: OutputError) -> Self {
-        Self { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
+        Self::usage(error)
     }
 }
 
 impl From<PromptError> for StartError {
     fn from(error: PromptError) -> Self {
-        Self { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
+        Self::usage(error)
     }
 }
 

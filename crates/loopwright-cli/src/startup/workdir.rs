@@ -1,10 +1,8 @@
 //! The directory that an agent works in.
 
 use loopwright_capabilities::files::WorkspaceRoot;
-use loopwright_core::BoxError;
 
 use super::{StartError, Startup};
-use crate::exit::ExitCode;
 use crate::own_paths::OwnPaths;
 use crate::permissions::RunPermissions;
 use crate::tools;
@@ -16,14 +14,10 @@ impl Startup {
         &self,
         permissions: &RunPermissions,
     ) -> Result<WorkspaceRoot, StartError> {
-        let workdir = tools::workdir(&self.config.workdir).map_err(unusable)?;
+        let workdir = tools::workdir(&self.config.workdir).map_err(StartError::usage)?;
         let added = permissions.added_folders()?;
         let workdir = added.iter().fold(workdir, WorkspaceRoot::with_folder);
         let own = OwnPaths::of(&self.config, &self.sources).with_settings(permissions.hook_files());
-        own.keep_from(workdir).map_err(unusable)
+        own.keep_from(workdir).map_err(StartError::usage)
     }
-}
-
-fn unusable(error: impl Into<BoxError>) -> StartError {
-    StartError { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
 }
