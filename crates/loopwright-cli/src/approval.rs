@@ -79,13 +79,7 @@ pub(crate) async fn say(
                     continue;
                 }
                 Ok(CostAnswered::Stop) => return Turned::Ended(exit_code),
-                Ok(CostAnswered::Left(InputEvent::Signal(reason))) => {
-                    return Turned::Left(signals::exit_code(reason));
-                }
-                Ok(CostAnswered::Left(InputEvent::Broken(error))) => {
-                    return Turned::Left(console::fail(&error, ExitCode::Internal));
-                }
-                Ok(CostAnswered::Left(_)) => return Turned::Left(exit_code),
+                Ok(CostAnswered::Left(event)) => return ended_by(event, exit_code),
                 Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
             }
         }
@@ -123,16 +117,19 @@ pub(crate) async fn say(
                 Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
             },
             Ok(Decided::Later) => return Turned::Ended(exit_code),
-            Ok(Decided::Left(InputEvent::Signal(reason))) => {
-                return Turned::Left(signals::exit_code(reason));
-            }
-            Ok(Decided::Left(InputEvent::Broken(error))) => {
-                return Turned::Left(console::fail(&error, ExitCode::Internal));
-            }
-            Ok(Decided::Left(_)) => return Turned::Left(exit_code),
+            Ok(Decided::Left(event)) => return ended_by(event, exit_code),
             Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
         }
     }
+}
+
+/// Returns how a turn ends if its dialog ends with the input or by a signal. `otherwise` is the exit code for the end of the input.
+fn ended_by(event: InputEvent, otherwise: ExitCode) -> Turned {
+    Turned::Left(match event {
+        InputEvent::Signal(reason) => signals::exit_code(reason),
+        InputEvent::Broken(error) => console::fail(&error, ExitCode::Internal),
+        _ => otherwise,
+    })
 }
 
 /// How the question about a cost limit ends.
