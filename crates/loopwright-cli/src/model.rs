@@ -13,7 +13,7 @@ use loopwright_models::{
 use crate::args::Transport;
 use crate::config::{
     self, Config, ConfigSources, DollarsPerMillion, ModelFacts, ModelName, ModelRef, Origin, SHORT,
-    Setting, SettingValue as _, Text, closest, short_models,
+    Setting, SettingValue as _, closest, short_models,
 };
 use crate::console;
 use crate::exit::ExitCode;
@@ -388,11 +388,7 @@ fn changed(
         tokens_per_minute: rate.tokens_per_minute.as_ref().map(|it| it.value),
     };
     for (header, value) in &changes.headers {
-        let value = match &value.value {
-            Text::Plain(text) => text.clone(),
-            Text::Secret(reference) => reference.to_string(),
-        };
-        provider.headers.insert(header.clone(), value);
+        provider.headers.insert(header.clone(), value.value.to_string());
     }
     Ok(provider)
 }
