@@ -161,6 +161,12 @@ impl Defined {
         Self::in_dir(&config.workdir, sources, providers, names)
     }
 
+    /// Looks at all places. Returns `None` if the providers of the configuration cannot be used. Blocks while it reads.
+    pub(crate) fn of(config: &Config, sources: &ConfigSources) -> Option<Self> {
+        let providers = model::providers(config, sources).ok()?;
+        Some(Self::find(config, sources, &providers))
+    }
+
     /// Looks at all places for a directory, with names of models and what they stand for. Blocks while it reads.
     pub fn in_dir(
         workdir: &Path,

@@ -20,7 +20,6 @@ use crate::exit::ExitCode;
 use crate::fingerprint::TooManyFiles;
 use crate::folders::FoldersError;
 use crate::load_config;
-use crate::model;
 use crate::permissions::{self, IgnoredKeys, SettingsFiles, confined};
 use crate::project_settings::ProjectSettings;
 use crate::render::sanitize_terminal;
@@ -165,8 +164,7 @@ fn lint(cli: &Cli, args: &PolicyArgs, typed: &LintArgs) -> Result<ExitCode, Poli
     let (policy, project) = permissions::policy(&config, &sources)?;
     tell(&policy, &config, &sources, &project, IgnoredKeys::Each);
     // Without providers, the definitions cannot be read, and nothing is known about names.
-    let providers = model::providers(&config, &sources).ok();
-    let defined = providers.map(|it| Defined::find(&config, &sources, &it));
+    let defined = Defined::of(&config, &sources);
     let mut findings = policy.lint();
     let mut declared = defined.as_ref().map(Defined::external_tools).unwrap_or_default();
     declared.extend(permissions::own_external_tools(&config));

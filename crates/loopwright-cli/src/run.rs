@@ -27,7 +27,6 @@ use crate::input::{Input, is_watched};
 use crate::mcp_mentions;
 use crate::media;
 use crate::mentions;
-use crate::model;
 use crate::prompt::PromptError;
 use crate::render::sanitize_terminal;
 use crate::signals::Signals;
@@ -224,8 +223,7 @@ impl Asked {
         opening: &Startup,
         invocation: &Invocation<'_>,
     ) -> Option<Invoked> {
-        let providers = model::providers(&opening.config, &opening.sources).ok()?;
-        let defined = Defined::find(&opening.config, &opening.sources, &providers);
+        let defined = Defined::of(&opening.config, &opening.sources)?;
         let named = user_skill::find(&defined, name)?;
         let invoked = invocation.message_of(&named, arguments).await;
         invoked.inspect_err(|reason| console::warn(reason)).ok()

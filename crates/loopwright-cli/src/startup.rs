@@ -255,8 +255,8 @@ impl Startup {
         match &self.applied {
             Some(applied) => applied.defined.tell_refused(),
             None => {
-                if let Ok(providers) = model::providers(&self.config, &self.sources) {
-                    Defined::find(&self.config, &self.sources, &providers).tell_refused();
+                if let Some(defined) = Defined::of(&self.config, &self.sources) {
+                    defined.tell_refused();
                 }
             }
         }

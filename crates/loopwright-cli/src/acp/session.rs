@@ -157,8 +157,7 @@ impl EditorSession {
     }
 
     fn defined(&self) -> Option<Defined> {
-        let providers = model::providers(&self.config, &self.sources).ok()?;
-        Some(Defined::find(&self.config, &self.sources, &providers))
+        Defined::of(&self.config, &self.sources)
     }
 
     /// Tells which commands a prompt can begin with.

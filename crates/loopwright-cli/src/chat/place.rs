@@ -8,7 +8,6 @@ use loopwright_capabilities::skills::SkillAudience;
 use crate::chat_commands::{COMMANDS, names};
 use crate::config::{Config, ConfigSources};
 use crate::definitions::Defined;
-use crate::model;
 use crate::render::single_line;
 
 /// The search path for agents and skills.
@@ -21,8 +20,7 @@ pub(super) struct Place {
 impl Place {
     /// Finds what is defined now. Blocks while it reads.
     pub(super) fn defined(&self) -> Option<Defined> {
-        let providers = model::providers(&self.config, &self.sources).ok()?;
-        Some(Defined::find(&self.config, &self.sources, &providers))
+        Defined::of(&self.config, &self.sources)
     }
 
     /// Returns the commands, skills and agents with their descriptions. Of those with one name, the first is meant.
