@@ -51,8 +51,7 @@ pub(crate) async fn opened(
     store: Option<&Text>,
 ) -> Result<Arc<dyn SessionStore>, StartError> {
     let (sources, config) = configured(cli, Path::new("."), store)?;
-    let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
-    let store = place.open().await.map_err(SessionsError::from)?;
+    let store = StoreLocation::of(&config, &sources)?.open().await?;
     Ok(scheduled(store, &config.restate)?)
 }
 

@@ -68,8 +68,7 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
     if folders.is_some() {
         check_folders(&roots, &base)?;
     }
-    let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
-    let store = place.open().await.map_err(SessionsError::from)?;
+    let store = StoreLocation::of(&config, &sources)?.open().await?;
     let store = scheduled(store, &config.restate)?;
     let agents = SessionAgents {
         cli: cli.clone(),

@@ -340,9 +340,7 @@ impl Startup {
         let new = if typed.origin.goes_on() { None } else { Some(self.setup_of_new(agent).await?) };
         let is_kept = !typed.origin.no_session;
         let store: Arc<dyn SessionStore> = if is_kept {
-            let place =
-                StoreLocation::of(&self.config, &self.sources).map_err(SessionsError::from)?;
-            let store = place.open().await.map_err(SessionsError::from)?;
+            let store = StoreLocation::of(&self.config, &self.sources)?.open().await?;
             scheduled(store, &self.config.restate)?
         } else {
             Arc::new(MemoryStore::new())

@@ -58,8 +58,8 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     let dirs = args.session_dirs.as_deref().map(session_dirs).transpose()?;
     let snapshots = SessionSnapshots::open(&args.snapshots, dirs.as_deref())?;
     let roots = roots(args, dirs.as_deref(), &config, &sources)?;
-    let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
-    let store = place.open().await.map_err(SessionsError::from)?;
+    let place = StoreLocation::of(&config, &sources)?;
+    let store = place.open().await?;
     let restate = restate_settings(args, config.restate.clone());
     check_options(args, &restate)?;
     let agents = SessionAgents {

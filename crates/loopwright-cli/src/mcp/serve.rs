@@ -23,7 +23,6 @@ use crate::exit::ExitCode;
 use crate::model;
 use crate::permissions::RunPermissions;
 use crate::selected_agent::AGENT;
-use crate::session::SessionsError;
 use crate::session_budget::SessionBudget;
 use crate::skill_prompts::SkillPrompts;
 use crate::startup::{NoopListener, StartError, Startup};
@@ -87,8 +86,7 @@ async fn prepare(
             "unknown agent `{unknown}`; list agents with `loopwright agents list`"
         )));
     }
-    let place = StoreLocation::of(&startup.config, &startup.sources);
-    let store = place.map_err(SessionsError::from)?.open().await.map_err(SessionsError::from)?;
+    let store = StoreLocation::of(&startup.config, &startup.sources)?.open().await?;
     let workdir = startup.config.workdir.to_string_lossy().into_owned();
     Ok(ToolServer::new(tools)
         .with_name("loopwright", env!("CARGO_PKG_VERSION"))

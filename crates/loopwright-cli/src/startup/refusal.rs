@@ -15,6 +15,7 @@ use crate::prompt::PromptError;
 use crate::selected_agent::AgentError;
 use crate::session::SessionsError;
 use crate::signals;
+use crate::store::StoreLocationError;
 
 /// Why something cannot begin, and what the program says about it.
 #[derive(Debug)]
@@ -118,5 +119,11 @@ impl From<SessionsError> for StartError {
     fn from(error: SessionsError) -> Self {
         let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
         Self { error: error.into(), exit_code, stop_reason }
+    }
+}
+
+impl From<StoreLocationError> for StartError {
+    fn from(error: StoreLocationError) -> Self {
+        SessionsError::from(error).into()
     }
 }
