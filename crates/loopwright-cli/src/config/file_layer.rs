@@ -6,12 +6,11 @@ use super::document::Section;
 use super::keys::{self, warn_unknown};
 use super::layer::Layer;
 use super::secret::is_secret_name;
-use super::value::SettingValue as _;
+use super::value::SettingValue;
 use super::{
-    CapabilitySettings, ChatSettings, ConfigError, Limits, McpTable, ModelFacts, ModelRef,
-    NotifySettings, PermissionSettings, PriceFacts, Provider, Rate, RemoteAgentTable,
-    RestateSettings, Roots, SandboxSettings, SearchSetting, SessionLimits, Setting, Text, Timeouts,
-    Warning,
+    ChatSettings, ConfigError, Limits, ModelFacts, ModelRef, NotifySettings, PermissionSettings,
+    PriceFacts, Provider, Rate, RestateSettings, Roots, SandboxSettings, SearchSetting,
+    SessionLimits, Setting, Text, Timeouts, Warning,
 };
 
 impl Layer {
@@ -34,11 +33,11 @@ impl Layer {
             timeouts: within(root, "timeouts", |section| timeouts(section, warnings))?,
             permissions: within(root, "permissions", |section| permissions(section, warnings))?,
             sandbox: within(root, "sandbox", |section| sandbox(section, warnings))?,
-            mcp: within(root, "mcp", mcp)?,
-            capabilities: within(root, "capabilities", capabilities)?,
+            mcp: within(root, "mcp", each)?,
+            capabilities: within(root, "capabilities", each)?,
             chat: within(root, "chat", |section| chat(section, warnings))?,
-            aliases: within(root, "aliases", aliases)?,
-            remote_agents: within(root, "remote_agents", remote_agents)?,
+            aliases: within(root, "aliases", each)?,
+            remote_agents: within(root, "remote_agents", each)?,
             web_search: within(root, "web", |section| web_search(section, warnings))?,
             store_url: within(root, "store", |section| store_url(section, warnings))?,
             worker_roots: within(root, "worker", |section| worker_roots(section, warnings))?,
@@ -55,6 +54,19 @@ fn within<T: Default>(
     read: impl FnOnce(&Section<'_>) -> Result<T, ConfigError>,
 ) -> Result<T, ConfigError> {
     parent.section(name)?.map_or_else(|| Ok(T::default()), |section| read(&section))
+}
+
+/// Reads the values of a table whose names are free.
+fn each<T: SettingValue>(
+    section: &Section<'_>,
+) -> Result<BTreeMap<String, Setting<T>>, ConfigError> {
+    let mut all = BTreeMap::new();
+    for name in section.names() {
+        if let Some(value) = section.value(name)? {
+            all.insert(name.to_owned(), value);
+        }
+    }
+    Ok(all)
 }
 
 fn limits(section: &Section<'_>, warnings: &mut Vec<Warning>) -> Result<Limits, ConfigError> {
@@ -218,26 +230,6 @@ fn sandbox(
     })
 }
 
-fn mcp(section: &Section<'_>) -> Result<BTreeMap<String, Setting<McpTable>>, ConfigError> {
-    let mut servers = BTreeMap::new();
-    for name in section.names() {
-        if let Some(server) = section.value(name)? {
-            servers.insert(name.to_owned(), server);
-        }
-    }
-    Ok(servers)
-}
-
-fn capabilities(section: &Section<'_>) -> Result<CapabilitySettings, ConfigError> {
-    let mut all = CapabilitySettings::new();
-    for name in section.names() {
-        if let Some(setting) = section.value(name)? {
-            all.insert(name.to_owned(), setting);
-        }
-    }
-    Ok(all)
-}
-
 fn chat(section: &Section<'_>, warnings: &mut Vec<Warning>) -> Result<ChatSettings, ConfigError> {
     warn_unknown(section, keys::CHAT, warnings);
     Ok(ChatSettings {
@@ -245,28 +237,6 @@ fn chat(section: &Section<'_>, warnings: &mut Vec<Warning>) -> Result<ChatSettin
         notifications: section.value("notifications")?,
         plain: section.value("plain")?,
     })
-}
-
-fn aliases(section: &Section<'_>) -> Result<BTreeMap<String, Setting<ModelRef>>, ConfigError> {
-    let mut all = BTreeMap::new();
-    for name in section.names() {
-        if let Some(model) = section.value(name)? {
-            all.insert(name.to_owned(), model);
-        }
-    }
-    Ok(all)
-}
-
-fn remote_agents(
-    section: &Section<'_>,
-) -> Result<BTreeMap<String, Setting<RemoteAgentTable>>, ConfigError> {
-    let mut all = BTreeMap::new();
-    for name in section.names() {
-        if let Some(agent) = section.value(name)? {
-            all.insert(name.to_owned(), agent);
-        }
-    }
-    Ok(all)
 }
 
 fn web_search(
