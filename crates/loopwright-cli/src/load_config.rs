@@ -19,6 +19,11 @@ pub(crate) fn configured(
         store: store.cloned(),
         ..Flags::default()
     };
+    load_and_warn(flags)
+}
+
+/// Reads the configuration with what was typed, and says what is odd about it.
+pub(crate) fn load_and_warn(flags: Flags) -> Result<(ConfigSources, Config), ConfigError> {
     let (sources, Loaded { config, warnings }) = load(flags)?;
     for warning in &warnings {
         console::warn(warning);

@@ -13,13 +13,13 @@ use crate::args::policy::{ExplainArgs, LintArgs, PolicyArgs, PolicyCommand, Show
 use crate::args::{Cli, PermissionArgs};
 use crate::claude_settings::shared_settings;
 use crate::commands::are_confined;
-use crate::config::{Config, ConfigError, ConfigSources, Flags, Loaded};
+use crate::config::{Config, ConfigError, ConfigSources, Flags};
 use crate::console;
 use crate::definitions::Defined;
 use crate::exit::ExitCode;
 use crate::fingerprint::TooManyFiles;
 use crate::folders::FoldersError;
-use crate::load_config;
+use crate::load_config::load_and_warn;
 use crate::permissions::{self, IgnoredKeys, SettingsFiles, confined};
 use crate::project_settings::ProjectSettings;
 use crate::render::sanitize_terminal;
@@ -83,11 +83,7 @@ pub(crate) fn load(
     if let Some(typed) = typed {
         typed.add_to(&mut flags);
     }
-    let (sources, Loaded { config, warnings }) = load_config::load(flags)?;
-    for warning in &warnings {
-        console::warn(warning);
-    }
-    Ok((sources, config))
+    Ok(load_and_warn(flags)?)
 }
 
 fn of(

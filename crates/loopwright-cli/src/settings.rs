@@ -12,13 +12,12 @@ use serde_json::{Value, json};
 use crate::args::Cli;
 use crate::args::settings::{ConfigCommand, ShowArgs};
 use crate::config::{
-    Config, ConfigSources, Dollars, Loaded, ModelFacts, ModelRefs, Origin, OutputFormat, Provider,
-    Setting,
+    Config, ConfigSources, Dollars, ModelFacts, ModelRefs, Origin, OutputFormat, Provider, Setting,
 };
 use crate::config::{MAX_TIMEOUT, STEPS, SandboxSettings, TIME, TOKENS};
 use crate::console;
 use crate::exit::ExitCode;
-use crate::load_config;
+use crate::load_config::load_and_warn;
 use crate::render::single_line;
 use crate::report::SCHEMA_VERSION;
 use crate::store::StoreLocation;
@@ -30,14 +29,10 @@ const WIDEST: usize = 72;
 /// Shows what was asked for.
 pub fn settings(cli: &Cli, command: &ConfigCommand) -> ExitCode {
     let ConfigCommand::Show(args) = command;
-    let (sources, Loaded { config, warnings }) =
-        match load_config::load(args.flags(cli.config.as_deref())) {
-            Ok(loaded) => loaded,
-            Err(error) => return console::fail(&error, ExitCode::Config),
-        };
-    for warning in &warnings {
-        console::warn(warning);
-    }
+    let (sources, config) = match load_and_warn(args.flags(cli.config.as_deref())) {
+        Ok(loaded) => loaded,
+        Err(error) => return console::fail(&error, ExitCode::Config),
+    };
     show(args, &config, &rows(&config, &sources))
 }
 
