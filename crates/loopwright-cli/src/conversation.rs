@@ -144,6 +144,31 @@ pub struct UserInput {
 }
 
 impl Conversation {
+    /// Creates a conversation without a session and without a user.
+    pub(crate) fn new(store: Arc<dyn SessionStore>, setup: Setup, budget: Budget) -> Self {
+        Self {
+            store,
+            setup,
+            system: None,
+            own_system: None,
+            budget,
+            interrupted: None,
+            session: None,
+            new_id: None,
+            is_attended: false,
+            asks_about_cost: false,
+            has_unheard: false,
+            has_nothing_left: false,
+            has_begun: CancellationToken::new(),
+            notifies: false,
+            live: None,
+            totals: None,
+            names_folder: false,
+            typed: TypedPermissions::default(),
+            command: Command::default(),
+        }
+    }
+
     /// Sets whether a user is there to answer what calls and servers ask.
     pub(crate) fn attend(&mut self, is_attended: bool) {
         self.is_attended = is_attended;

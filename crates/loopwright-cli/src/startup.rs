@@ -20,7 +20,6 @@ use loopwright_sessions::{AgentSession, MemoryStore, SessionHeader, SessionStore
 
 pub use self::refusal::StartError;
 use self::resumed::ResumedSession;
-use tokio_util::sync::CancellationToken;
 
 use crate::agent::Setup;
 use crate::answer_checks::AnswerChecks;
@@ -410,27 +409,17 @@ impl Startup {
             });
         }
         let command = Command { name, options };
-        let (budget, interrupted) = (self.budget(), typed.interrupted());
         Ok(Conversation {
-            store,
-            setup,
             system,
             own_system,
-            budget,
-            interrupted,
+            interrupted: typed.interrupted(),
             session,
             new_id: typed.session_id.clone(),
-            is_attended: false,
-            asks_about_cost: false,
             notifies: self.config.chat.notifies(),
-            live: None,
-            totals: None,
-            has_unheard: false,
-            has_nothing_left: false,
-            has_begun: CancellationToken::new(),
             names_folder: agent.surroundings.workdir.is_some(),
             typed: permissions,
             command,
+            ..Conversation::new(store, setup, self.budget())
         })
     }
 

@@ -14,12 +14,11 @@ use loopwright_permissions::Decision;
 use loopwright_server::{AgentInfo, AgentsError, KeptRules, Principal, ServedAgents};
 use loopwright_sessions::{AgentSession, SessionHeader, SessionId, SessionQuery};
 use loopwright_worker::AgentResolver as _;
-use tokio_util::sync::CancellationToken;
 
 use crate::approval::lasting_rules;
-use crate::chosen_rules::{ChosenRule, TypedPermissions, with_added};
+use crate::chosen_rules::{ChosenRule, with_added};
 use crate::config::{Config, ConfigSources, Flags};
-use crate::conversation::{ABOUT, Command, Conversation};
+use crate::conversation::{ABOUT, Conversation};
 use crate::definitions::Defined;
 use crate::load_config::load;
 use crate::model;
@@ -156,25 +155,9 @@ impl ServedAgents for OfferedAgents {
         let mut setup = Box::pin(startup.setup_of_new(&args)).await.map_err(unusable)?;
         let system = setup.system_prompt.take().map(Arc::from);
         let conversation = Conversation {
-            store: Arc::clone(&sessions.store),
-            setup,
             system,
-            own_system: None,
-            budget: startup.budget(),
             interrupted: sessions.typed.interrupted(),
-            session: None,
-            new_id: None,
-            is_attended: false,
-            asks_about_cost: false,
-            notifies: false,
-            live: None,
-            totals: None,
-            has_unheard: false,
-            has_nothing_left: false,
-            has_begun: CancellationToken::new(),
-            names_folder: false,
-            typed: TypedPermissions::default(),
-            command: Command::default(),
+            ..Conversation::new(Arc::clone(&sessions.store), setup, startup.budget())
         };
         Ok(conversation.session(&id, None))
     }
