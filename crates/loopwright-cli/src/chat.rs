@@ -24,7 +24,7 @@ mod view;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use loopwright_core::{AgentState, LlmConfig, messages::Part};
+use loopwright_core::{AgentState, messages::Part};
 use tokio::runtime::Handle;
 
 use self::command::{ChatCommand, Effort};
@@ -496,14 +496,9 @@ impl ChatSession<'_> {
 
     fn model(&mut self, name: &str) {
         let setup = &mut self.conversation.setup;
-        let options = setup.llm.options.clone();
-        let named = model::named(name, &self.place.config, &self.place.sources);
-        let llm = named.and_then(|named| {
-            let llm = LlmConfig { options, ..named };
-            setup.models.resolve(Some(&llm)).map(|_| llm)
-        });
-        match llm {
-            Ok(llm) => setup.use_model(llm, &self.place.config, &self.place.sources),
+        let Place { config, sources } = &self.place;
+        match model::named(name, &setup.llm, &*setup.models, config, sources) {
+            Ok(llm) => setup.use_model(llm, config, sources),
             Err(error) => drop(console::fail(&error, ExitCode::NoModel)),
         }
     }

@@ -251,13 +251,15 @@ pub(crate) fn name(llm: &LlmConfig) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// Returns the model that a user names while the program runs.
+/// Returns the model that a user names while the program runs, with the options of the one before.
 ///
 /// # Errors
 ///
-/// Returns an error for a name that stands for no model.
+/// Returns an error for a name that stands for no model, and for a model that cannot be used.
 pub(crate) fn named(
     text: &str,
+    before: &LlmConfig,
+    models: &dyn ModelProvider,
     config: &Config,
     sources: &ConfigSources,
 ) -> Result<LlmConfig, ModelError> {
@@ -272,7 +274,8 @@ pub(crate) fn named(
                 None => format!("unknown model `{text}`; select one as `provider/model`"),
             })
         })?;
-    Ok(selection(&model))
+    let llm = LlmConfig { options: before.options.clone(), ..selection(&model) };
+    models.resolve(Some(&llm)).map(|_| llm)
 }
 
 /// Checks that a provider is known.

@@ -251,12 +251,8 @@ impl EditorSession {
         match option {
             modes::OPTION => return self.set_mode(value),
             options::MODEL => {
-                let options = self.llm.borrow().options.clone();
-                let named = model::named(value, &self.config, &self.sources);
-                let llm = named.and_then(|named| {
-                    let llm = LlmConfig { options, ..named };
-                    self.models.resolve(Some(&llm)).map(|_| llm)
-                });
+                let (config, sources) = (&self.config, &self.sources);
+                let llm = model::named(value, &self.llm.borrow(), &*self.models, config, sources);
                 let llm = llm.map_err(|error| RpcError::invalid_params(error.to_string()))?;
                 *self.llm.borrow_mut() = llm;
             }
