@@ -72,20 +72,24 @@ async fn perform(
         let home = opening.sources.home.as_deref();
         push(args, queue, &mut conversation, prompt.as_deref(), home).await?
     };
-    let Job { id, session, .. } = &record.job;
     if !args.follow {
-        if is_json {
-            let told = json!({
-                "schema_version": SCHEMA_VERSION, "type": "submitted",
-                "job": id, "session_id": session, "status": record.status,
-            });
-            return Ok(console::print_json(&told));
-        }
-        return Ok(console::print(format!("{id} {session}\n").as_bytes()));
+        return Ok(tell_submitted(&record, is_json));
     }
     let began = Instant::now();
     let record = followed(queue, &record).await?;
     tell_end(&conversation, &record, began.elapsed(), is_json).await
+}
+
+/// Prints the job and its session.
+fn tell_submitted(record: &JobRecord, is_json: bool) -> ExitCode {
+    let Job { id, session, .. } = &record.job;
+    if is_json {
+        return console::print_json(&json!({
+            "schema_version": SCHEMA_VERSION, "type": "submitted",
+            "job": id, "session_id": session, "status": record.status,
+        }));
+    }
+    console::print(format!("{id} {session}\n").as_bytes())
 }
 
 /// Checks that nothing is typed that no worker would see: permissions are those of the worker, and a session keeps its own

@@ -5,15 +5,12 @@ use std::path::Path;
 use loopwright_core::{Timestamp, messages::Message};
 use loopwright_sessions::{Job, JobId, JobLabels, Scheduler, SessionId, SessionStatus};
 use serde::Deserialize;
-use serde_json::json;
 
-use super::{check_same, job_session};
+use super::{check_same, job_session, tell_submitted};
 use crate::args::jobs::SubmitArgs;
-use crate::console;
 use crate::conversation::Conversation;
 use crate::exit::ExitCode;
 use crate::loops::maintenance_runtime;
-use crate::report::SCHEMA_VERSION;
 use crate::session::{SessionsError, now};
 
 /// The number of jobs that are pushed together.
@@ -68,15 +65,7 @@ pub(super) async fn submit(
             if !is_new {
                 check_same(&record, line.session.as_ref(), Some(&line.prompt))?;
             }
-            let (id, session) = (&record.job.id, &record.job.session);
-            exit_code = if is_json {
-                console::print_json(&json!({
-                    "schema_version": SCHEMA_VERSION, "type": "submitted",
-                    "job": id, "session_id": session, "status": record.status,
-                }))
-            } else {
-                console::print(format!("{id} {session}\n").as_bytes())
-            };
+            exit_code = tell_submitted(&record, is_json);
         }
     }
     Ok(exit_code)
