@@ -55,9 +55,6 @@ use crate::signals::{Signals, exit_code};
 use crate::startup::{StartError, Startup};
 use crate::store::state_directory;
 
-/// The number of messages shown of a resumed session.
-const SHOWN: usize = 6;
-
 /// Runs the chat until the user leaves.
 pub fn chat(cli: &Cli, args: &ChatArgs) -> ExitCode {
     let mut opening = match Startup::begin(cli, &args.agent, &args.session) {
@@ -203,7 +200,7 @@ impl ChatSession<'_> {
         ));
         if let Some(id) = &self.conversation.session {
             console::tell(&format!("session {}", short(id)));
-            if let Err(error) = switch::show_last(&*self.conversation.store, id, SHOWN).await {
+            if let Err(error) = switch::show_last(&*self.conversation.store, id).await {
                 tell(Err(error));
             }
         }
@@ -455,7 +452,7 @@ impl ChatSession<'_> {
                     }
                 }
                 console::tell(&format!("session {} · {}", short(&id), self.heading()));
-                if let Err(error) = switch::show_last(&*store, &id, SHOWN).await {
+                if let Err(error) = switch::show_last(&*store, &id).await {
                     tell(Err(error));
                 }
                 return self.ask_again(input).await;

@@ -24,6 +24,9 @@ const SEARCHED: usize = 500;
 /// The maximum number of characters of a title.
 const TITLE: usize = 60;
 
+/// The number of messages shown of a resumed session.
+const SHOWN: usize = 6;
+
 /// The user's choice.
 pub(super) enum Choice {
     Session(SessionId),
@@ -111,11 +114,10 @@ async fn contains(
     }))
 }
 
-/// Shows the last messages of a session, up to a limit.
+/// Shows the last messages of a session.
 pub(super) async fn show_last(
     store: &dyn SessionStore,
     id: &SessionId,
-    most: usize,
 ) -> Result<(), SessionsError> {
     const WORDS: usize = 200;
     let Some(loaded) = store.load(id).await? else { return Ok(()) };
@@ -130,7 +132,7 @@ pub(super) async fn show_last(
         _ => None,
     });
     let lines: Vec<String> = lines.collect();
-    for line in &lines[lines.len().saturating_sub(most)..] {
+    for line in &lines[lines.len().saturating_sub(SHOWN)..] {
         console::tell(line);
     }
     Ok(())
