@@ -469,8 +469,10 @@ pub(crate) fn allowed_by(config: &Config, project: &ProjectSettings) -> Vec<Stri
 /// Why a hook of settings that have changed since they were trusted asks and blocks.
 const CHANGED_GUARD: &str = "a hook guards this, and the settings of the project have changed since they were trusted; review with `loopwright trust`";
 
-/// The user's own hooks, in the folder of the configuration.
-pub(crate) const HOOKS: &str = "hooks.json";
+/// Returns the file of the user's own hooks, if there is a place for it.
+pub(crate) fn hooks_file(sources: &ConfigSources) -> Option<PathBuf> {
+    Some(sources.own_directory()?.join("hooks.json"))
+}
 
 /// Reads the hooks of the user, those of Claude Code for all projects if they are used, those of a project that is trusted, and
 /// those of skills. Returns what is odd about them, too.
@@ -480,8 +482,7 @@ pub(crate) fn hooks(
     files: SettingsFiles<'_>,
 ) -> (CommandHooks, Vec<String>) {
     let SettingsFiles { project, for_all_projects } = files;
-    let own = sources.own_directory().map(|folder| folder.join(HOOKS));
-    let own = own.and_then(settings_file);
+    let own = hooks_file(sources).and_then(settings_file);
     let (mut all, mut warnings) = (Vec::new(), Vec::new());
     if let Some((path, text)) = own {
         let (hooks, odd) = command_hooks::read(&path, &text);

@@ -19,7 +19,7 @@ use crate::loaded::LoadedParts;
 use crate::mcp_servers::user_file;
 use crate::model;
 use crate::own_paths::OwnPaths;
-use crate::permissions::{HOOKS, RunPermissions};
+use crate::permissions::{RunPermissions, hooks_file};
 use crate::project::project_root;
 use crate::project_settings::ProjectSettings;
 
@@ -42,9 +42,8 @@ impl Startup {
     /// Lists what was found for an agent.
     pub(super) fn loaded(&self, setup: &Setup, project: &ProjectSettings) -> LoadedParts {
         let (config, sources) = (&self.config, &self.sources);
-        let hooks = sources.own_directory().map(|it| it.join(HOOKS));
         let shared = shared_settings(sources).into_iter().map(|it| it.path);
-        let own = hooks.into_iter().chain(user_file(sources)).chain(shared);
+        let own = hooks_file(sources).into_iter().chain(user_file(sources)).chain(shared);
         let own = own.filter(|it| it.is_file());
         let defined = setup.defined();
         let agents = defined.map(|it| it.agents.all()).unwrap_or_default();
