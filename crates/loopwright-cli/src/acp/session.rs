@@ -77,14 +77,6 @@ enum Decided {
     Question(String),
 }
 
-/// What a prompt says about the calls that wait.
-enum Reply {
-    /// Nothing.
-    None,
-    /// The answer to what a tool asks.
-    Answer(String),
-}
-
 impl EditorSession {
     /// Opens a session of this ID.
     pub(super) fn new(
@@ -319,17 +311,14 @@ impl EditorSession {
             _ => Some(message),
         };
         if conversation.session.is_some() {
-            let reply = said.as_ref().map_or(Reply::None, |_| Reply::Answer(words.clone()));
+            let reply = said.as_ref().map(|_| words.clone());
             let had_question = self.has_question(conversation).await?;
-            match self.decide(conversation, brake, reply).await? {
-                Decided::Cancelled => return Ok("cancelled"),
-                Decided::Question(question) => {
-                    self.tell(&text("agent_message_chunk", &question));
-                    return Ok("end_turn");
-                }
+            if let Some(reason) = self.decide_all(conversation, brake, reply).await? {
+                return Ok(reason);
+            }
+            if had_question {
                 // The answer to a question is not said again.
-                Decided::All if had_question => said = None,
-                Decided::All => {}
+                said = None;
             }
         } else if said.is_none() {
             return Err(RpcError::invalid_params("the prompt is empty"));
@@ -343,13 +332,8 @@ impl EditorSession {
             if report.exit_code != ExitCode::NeedsInput {
                 return self.ended(&report, brake);
             }
-            match self.decide(conversation, brake, Reply::None).await? {
-                Decided::All => {}
-                Decided::Cancelled => return Ok("cancelled"),
-                Decided::Question(question) => {
-                    self.tell(&text("agent_message_chunk", &question));
-                    return Ok("end_turn");
-                }
+            if let Some(reason) = self.decide_all(conversation, brake, None).await? {
+                return Ok(reason);
             }
             if let Some(answer) = finished(&conversation.store, &self.id).await? {
                 self.tell(&text("agent_message_chunk", &answer));
@@ -480,21 +464,34 @@ impl EditorSession {
             .any(|it| !matches!(it.kind, RequestKind::Approval)))
     }
 
-    /// Asks the editor about each call that waits, and records the answers.
+    /// Asks the editor about each call that waits. Returns why the turn ends, unless every call is decided about.
+    async fn decide_all(
+        &self,
+        conversation: &Conversation,
+        brake: &CancelSwitch,
+        reply: Option<String>,
+    ) -> Result<Option<&'static str>, RpcError> {
+        Ok(match self.decide(conversation, brake, reply).await? {
+            Decided::All => None,
+            Decided::Cancelled => Some("cancelled"),
+            Decided::Question(question) => {
+                self.tell(&text("agent_message_chunk", &question));
+                Some("end_turn")
+            }
+        })
+    }
+
+    /// Asks the editor about each call that waits, and records the answers. `reply` answers what a tool asks.
     async fn decide(
         &self,
         conversation: &Conversation,
         brake: &CancelSwitch,
-        reply: Reply,
+        mut reply: Option<String>,
     ) -> Result<Decided, RpcError> {
         let setup = &conversation.setup;
         let agent = setup.build(NoopListener).map_err(SessionError::from);
         let agent = agent.map_err(SessionsError::from)?;
         let runtime = SessionRuntime::new(Arc::clone(&conversation.store), FixedLoop(agent));
-        let mut reply = match reply {
-            Reply::None => None,
-            Reply::Answer(answer) => Some(answer),
-        };
         let mut is_cancelled = false;
         loop {
             let header = conversation.store.header(&self.id).await.map_err(SessionsError::from)?;
