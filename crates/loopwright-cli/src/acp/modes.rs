@@ -25,24 +25,25 @@ pub(super) fn find(permissions: &RunPermissions, name: &str) -> Option<Mode> {
 
 /// Returns the modes that there are, and the current one.
 pub(super) fn state(permissions: &RunPermissions) -> Value {
-    let modes: Vec<Value> = available(permissions)
-        .into_iter()
-        .map(|it| json!({"id": it.name(), "name": title(it), "description": description(it)}))
-        .collect();
+    let modes = listed(permissions, "id");
     json!({"currentModeId": permissions.policy().mode().name(), "availableModes": modes})
 }
 
 /// Returns the same as a configuration option.
 pub(super) fn option(permissions: &RunPermissions) -> Value {
-    let modes: Vec<Value> = available(permissions)
-        .into_iter()
-        .map(|it| json!({"value": it.name(), "name": title(it), "description": description(it)}))
-        .collect();
+    let modes = listed(permissions, "value");
     json!({
         "id": OPTION, "name": "Permission mode", "category": "mode", "type": "select",
         "description": "Which tool calls run without approval",
         "currentValue": permissions.policy().mode().name(), "options": modes,
     })
+}
+
+/// Returns the modes that can be selected, each with its name under this key.
+fn listed(permissions: &RunPermissions, key: &str) -> Vec<Value> {
+    let mode =
+        |it: Mode| json!({key: it.name(), "name": title(it), "description": description(it)});
+    available(permissions).into_iter().map(mode).collect()
 }
 
 fn title(mode: Mode) -> &'static str {
