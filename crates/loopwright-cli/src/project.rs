@@ -1,6 +1,7 @@
 //! The project of a directory, and the display of paths.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use loopwright_templates::DefinitionPaths;
@@ -73,6 +74,16 @@ pub(crate) fn plain(path: &Path) -> String {
             text + c.encode_utf8(&mut [0; 4])
         }
     })
+}
+
+/// Returns the path of a directory without links.
+///
+/// # Errors
+///
+/// Returns an error if there is no such directory.
+pub(crate) fn real_dir(path: &Path) -> io::Result<PathBuf> {
+    let real = path.canonicalize()?;
+    if real.is_dir() { Ok(real) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
 /// Returns the absolute path of a file that a tool call names, without `.`.

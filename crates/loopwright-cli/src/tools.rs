@@ -9,6 +9,7 @@ use loopwright_capabilities::files::WorkspaceRoot;
 use serde::Deserialize;
 
 use crate::commands::Commands;
+use crate::project::real_dir;
 
 /// The names of the tools that run commands.
 pub(crate) const COMMANDS: [&str; 2] = ["bash", "bash_start"];
@@ -19,12 +20,7 @@ pub(crate) const COMMANDS: [&str; 2] = ["bash", "bash_start"];
 ///
 /// Returns an error if there is no such directory.
 pub fn workdir(path: &Path) -> io::Result<WorkspaceRoot> {
-    let real = path.canonicalize()?;
-    if real.is_dir() {
-        Ok(WorkspaceRoot::new(real))
-    } else {
-        Err(io::ErrorKind::NotADirectory.into())
-    }
+    real_dir(path).map(WorkspaceRoot::new)
 }
 
 /// Returns the tools for a directory, whose commands are run so.

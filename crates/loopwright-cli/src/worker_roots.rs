@@ -3,12 +3,12 @@
 //! Any process that can write to the database can name any folder. So a worker works only below folders that its user
 //! allowed, and never in one that holds more than a project.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use loopwright_sandbox::BroadFolder;
 use loopwright_sessions::SessionHeader;
 
+use crate::project::real_dir;
 use crate::session::SessionsError;
 
 /// The folders below which a worker may work.
@@ -30,10 +30,8 @@ impl WorkerRoots {
         home: Option<&Path>,
     ) -> Result<Self, SessionsError> {
         let real = |path: &Path| {
-            let real = path.canonicalize().and_then(|it| {
-                if it.is_dir() { Ok(it) } else { Err(io::ErrorKind::NotADirectory.into()) }
-            });
-            real.map_err(|source| SessionsError::WorkerRoot { path: path.to_owned(), source })
+            let unusable = |source| SessionsError::WorkerRoot { path: path.to_owned(), source };
+            real_dir(path).map_err(unusable)
         };
         let roots = roots.into_iter().map(real).collect::<Result<_, _>>()?;
         Ok(Self { roots, home: home.and_then(|it| it.canonicalize().ok()) })

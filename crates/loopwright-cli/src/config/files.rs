@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use loopwright_capabilities::front_matter::{MAX_BYTES, is_foreign};
 
 use super::{Config, ConfigError, ConfigSources, Discovery, Warning};
-use crate::project::repository;
+use crate::project::{real_dir, repository};
 
 const PROJECT_FILE: &str = "loopwright.toml";
 
@@ -63,10 +63,7 @@ impl UserFile {
 /// Makes the directory of the run absolute and free of links and `..`, so that its parents are real.
 pub(super) fn workdir(typed: &Path, sources: &ConfigSources) -> Result<PathBuf, ConfigError> {
     let path = sources.cwd.join(typed);
-    let directory = path.canonicalize().and_then(|path| {
-        if path.is_dir() { Ok(path) } else { Err(io::ErrorKind::NotADirectory.into()) }
-    });
-    directory.map_err(|source| ConfigError::Workdir { path, source })
+    real_dir(&path).map_err(|source| ConfigError::Workdir { path, source })
 }
 
 /// Reads the project file: the first one of [`project_files`] that exists.
