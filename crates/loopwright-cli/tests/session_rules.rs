@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::prompt_line::{chatting, done};
 use crate::server::{Reply, Server, streamed, streamed_call};
 use crate::terminal::Terminal;
 use crate::world::{Done, World};
@@ -165,4 +166,21 @@ fn approvals_show_the_folder_and_the_time_that_is_left_and_leave_out_what_has_ex
     assert_eq!(lines[1], "  in /project");
     let asked = "  0  bash rm a.txt  (no rule matches, mode `ask`, 1day";
     assert!(lines[2].starts_with(asked) && lines[2].ends_with(" left)"), "{shown}");
+}
+
+#[test]
+fn mode_without_a_name_in_the_dialog_chooses_no_mode_for_the_session() {
+    let server = Server::start(removing());
+    let config = ".config/loopwright/config.toml";
+    let world = chatting(&server).file(config, "[permissions]\nmode = \"ask\"\n");
+    let terminal = Terminal::new(100)
+        .typing("/help for help", "Go")
+        .typing("1 yes", "/mode")
+        .typing("mode ask", "1")
+        .typing("tokens in", "/quit");
+    done(terminal.run(&world, &[]));
+    let world = world.file(config, "");
+    let terminal = Terminal::new(100).typing("/help for help", "/quit");
+    let seen = done(terminal.run(&world, &["chat", "--continue"]));
+    assert!(seen.text().contains("· mode auto ·"), "{}", seen.text());
 }
