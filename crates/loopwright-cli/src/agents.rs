@@ -25,7 +25,7 @@ use crate::project::{plain, shown};
 use crate::project_settings::keeping_trust;
 use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
-use crate::table::table;
+use crate::table::table_with_head;
 use crate::tools;
 
 /// The most characters of a description in a list.
@@ -85,9 +85,8 @@ fn list(defined: &Defined, sources: &ConfigSources, is_json: bool) -> ExitCode {
         let path = shown(&path, &defined.root, home);
         vec![it.name.clone(), single_line(&path, 200), single_line(&it.description, DESCRIPTION)]
     };
-    let head = ["NAME", "FILE", "DESCRIPTION"].map(str::to_owned).to_vec();
-    let rows: Vec<_> = [head].into_iter().chain(all.iter().map(|it| row(it))).collect();
-    console::print(table(&rows).as_bytes())
+    let head = ["NAME", "FILE", "DESCRIPTION"];
+    console::print(table_with_head(head, all.iter().map(|it| row(it))).as_bytes())
 }
 
 fn show(defined: &Defined, args: &ShowArgs) -> ExitCode {

@@ -10,7 +10,7 @@ use crate::console;
 use crate::exit::ExitCode;
 use crate::load_config::configured;
 use crate::model;
-use crate::table::table;
+use crate::table::table_with_head;
 
 /// Lists the providers, or one, with the models that are known.
 pub fn models(cli: &Cli, args: &ModelsArgs) -> ExitCode {
@@ -65,18 +65,17 @@ impl<'a> Line<'a> {
 }
 
 fn in_words(lines: &[Line<'_>]) -> String {
-    let head = ["PROVIDER", "WIRE", "KEY", "DEFAULT MODEL"].map(str::to_owned).to_vec();
+    let head = ["PROVIDER", "WIRE", "KEY", "DEFAULT MODEL"];
     let rows = lines.iter().map(|line| {
         let model = line.provider.model.as_deref().unwrap_or("-").to_owned();
         vec![line.name.to_owned(), line.provider.wire.to_string(), line.key(), model]
     });
-    let mut text = table(&[head].into_iter().chain(rows).collect::<Vec<_>>());
+    let mut text = table_with_head(head, rows);
     let rows: Vec<_> = lines.iter().flat_map(model_rows).collect();
     if !rows.is_empty() {
         let head = ["MODEL", "WINDOW", "OUTPUT", "$ IN", "$ CACHED", "$ OUT", "CAN"];
-        let head = head.map(str::to_owned).to_vec();
         text.push('\n');
-        text += &table(&[head].into_iter().chain(rows).collect::<Vec<_>>());
+        text += &table_with_head(head, rows);
         text += "\nPrices are in $ per million tokens; `+` marks models whose long requests cost more.\n";
     }
     text

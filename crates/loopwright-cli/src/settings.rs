@@ -21,7 +21,7 @@ use crate::load_config::load_and_warn;
 use crate::render::single_line;
 use crate::report::SCHEMA_VERSION;
 use crate::store::StoreLocation;
-use crate::table::table;
+use crate::table::table_with_head;
 
 /// The most characters of a value in the table.
 const WIDEST: usize = 72;
@@ -45,12 +45,12 @@ fn show(args: &ShowArgs, config: &Config, rows: &[Row]) -> ExitCode {
             "settings": settings,
         }));
     }
-    let head = ["SETTING", "VALUE", "SOURCE"].map(str::to_owned).to_vec();
+    let head = ["SETTING", "VALUE", "SOURCE"];
     let cells = |row: &Row| {
         let value = row.value.as_deref().map_or("-".to_owned(), |it| single_line(it, WIDEST));
         vec![row.key.clone(), value, row.origin.to_string()]
     };
-    let text = table(&[head].into_iter().chain(rows.iter().map(cells)).collect::<Vec<_>>());
+    let text = table_with_head(head, rows.iter().map(cells));
     console::print(text.as_bytes())
 }
 

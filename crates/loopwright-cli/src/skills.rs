@@ -18,7 +18,7 @@ use crate::exit::ExitCode;
 use crate::project::{plain, shown};
 use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
-use crate::table::table;
+use crate::table::table_with_head;
 
 /// The most characters of a description in a list.
 const DESCRIPTION: usize = 80;
@@ -63,9 +63,8 @@ fn list(defined: &Defined, sources: &ConfigSources, is_json: bool) -> ExitCode {
         let description = single_line(&it.info.description, DESCRIPTION);
         vec![single_line(it.name(), 64), single_line(&path, 200), description]
     };
-    let head = ["NAME", "DIRECTORY", "DESCRIPTION"].map(str::to_owned).to_vec();
-    let rows: Vec<_> = [head].into_iter().chain(all.iter().map(|it| row(it))).collect();
-    console::print(table(&rows).as_bytes())
+    let head = ["NAME", "DIRECTORY", "DESCRIPTION"];
+    console::print(table_with_head(head, all.iter().map(|it| row(it))).as_bytes())
 }
 
 fn show(library: &SkillLibrary, args: &ShowArgs) -> ExitCode {

@@ -18,3 +18,12 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     }
     text
 }
+
+/// Writes rows under each other, below the names of their columns.
+pub(crate) fn table_with_head<const N: usize>(
+    head: [&str; N],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
+    let head = head.map(str::to_owned).to_vec();
+    table(&[head].into_iter().chain(rows).collect::<Vec<_>>())
+}

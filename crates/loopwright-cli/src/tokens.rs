@@ -16,7 +16,7 @@ use crate::exit::ExitCode;
 use crate::report::SCHEMA_VERSION;
 use crate::session::now;
 use crate::store::{StoreLocationError, make_private, state_directory};
-use crate::table::table;
+use crate::table::table_with_head;
 
 /// The length of a day.
 const DAY: Duration = Duration::from_hours(24);
@@ -104,9 +104,8 @@ fn list(file: &TokenFile, is_json: bool) -> Result<ExitCode, TokenError> {
         let kind = it.kind.as_str().to_owned();
         vec![it.id.clone(), kind, it.role.to_string(), expires, it.principal.to_string()]
     };
-    let head = ["ID", "KIND", "ROLE", "EXPIRES", "PRINCIPAL"].map(str::to_owned).to_vec();
-    let rows: Vec<_> = [head].into_iter().chain(tokens.iter().map(row)).collect();
-    Ok(console::print(table(&rows).as_bytes()))
+    let head = ["ID", "KIND", "ROLE", "EXPIRES", "PRINCIPAL"];
+    Ok(console::print(table_with_head(head, tokens.iter().map(row)).as_bytes()))
 }
 
 /// Shows a token without its hash.
