@@ -41,7 +41,7 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Submit(args) => submit::submit(cli, args),
         Command::Worker(args) => worker::worker(cli, args),
         Command::Serve(args) => serve::serve(cli, args),
-        Command::Tokens(args) => tokens::tokens(cli, args),
+        Command::Tokens(args) => tokens::tokens(args),
         Command::Jobs(args) => match &args.command {
             Some(JobsCommand::Schedule(command)) => schedule::schedule(cli, command),
             None => jobs::jobs(cli, args),

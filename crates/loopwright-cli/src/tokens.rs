@@ -1,6 +1,5 @@
 //! `loopwright tokens`.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +7,6 @@ use loopwright_core::messages::Cost;
 use loopwright_server::{TokenError, TokenFile, TokenRecord};
 use serde_json::json;
 
-use crate::args::Cli;
 use crate::args::serve::{TokenCreateArgs, TokensArgs, TokensCommand};
 use crate::config::ConfigSources;
 use crate::console;
@@ -22,7 +20,7 @@ use crate::table::table_with_head;
 const DAY: Duration = Duration::from_hours(24);
 
 /// Creates, lists or revokes tokens.
-pub fn tokens(_cli: &Cli, args: &TokensArgs) -> ExitCode {
+pub fn tokens(args: &TokensArgs) -> ExitCode {
     let file = match token_file(args.tokens.as_deref()) {
         Ok(file) => file,
         Err(error) => return console::fail(&error, ExitCode::Config),
@@ -96,11 +94,7 @@ fn list(file: &TokenFile, is_json: bool) -> Result<ExitCode, TokenError> {
         return Ok(ExitCode::Done);
     }
     let row = |it: &TokenRecord| {
-        let mut expires = String::from("never");
-        if let Some(at) = it.expires_at {
-            expires.clear();
-            write!(expires, "{at}").ok();
-        }
+        let expires = it.expires_at.map_or("never".to_owned(), |at| at.to_string());
         let kind = it.kind.as_str().to_owned();
         vec![it.id.clone(), kind, it.role.to_string(), expires, it.principal.to_string()]
     };
