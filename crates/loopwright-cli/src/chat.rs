@@ -29,7 +29,7 @@ use tokio::runtime::Handle;
 
 use self::command::{ChatCommand, Effort};
 use self::place::Place;
-use self::rewind::{Asked, Rewind, Rewound};
+use self::rewind::{Rewind, Rewound};
 use self::status::StatusLine;
 use self::switch::Choice;
 use self::view::View;
@@ -528,8 +528,8 @@ impl ChatSession<'_> {
             tell(Err(SessionsError::NoMessages));
             return Ok(false);
         };
-        let asked = Asked { input, signals: self.signals.as_mut(), is_watched: is_watched() };
-        match rewind::rewind(&self.conversation, &id, back, asked).await {
+        let signals = self.signals.as_mut();
+        match rewind::rewind(&self.conversation, &id, back, input, signals).await {
             Ok(Rewound::To(told)) => {
                 console::tell(&told);
                 return Ok(true);

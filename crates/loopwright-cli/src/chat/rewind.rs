@@ -7,7 +7,7 @@ use loopwright_sessions::{RewindPoint, SessionId, StoreError, has_words};
 
 use crate::console;
 use crate::conversation::Conversation;
-use crate::input::{Input, InputEvent};
+use crate::input::{Input, InputEvent, is_watched};
 use crate::loops::maintenance_runtime;
 use crate::render::single_line;
 use crate::session::SessionsError;
@@ -38,20 +38,13 @@ pub(super) enum Rewound {
     Left(InputEvent),
 }
 
-/// How to decide about file changes.
-pub(super) struct Asked<'i> {
-    pub(super) input: &'i mut Input,
-    pub(super) signals: Option<&'i mut Signals>,
-    /// Whether a user is at a terminal to answer.
-    pub(super) is_watched: bool,
-}
-
-/// Rewinds a session, and reports the files that have changed since.
+/// Rewinds a session, and reports the files that have changed since. A user at a terminal decides about them.
 pub(super) async fn rewind(
     conversation: &Conversation,
     id: &SessionId,
     rewind: Rewind,
-    asked: Asked<'_>,
+    input: &mut Input,
+    signals: Option<&mut Signals>,
 ) -> Result<Rewound, SessionsError> {
     let runtime = maintenance_runtime(&conversation.store);
     let to = rewind.to;
@@ -64,7 +57,7 @@ pub(super) async fn rewind(
     let undone = if changed.is_empty() || rewind.files {
         Undone::of(rewind.files)
     } else {
-        match asked.answer(&changed).await {
+        match answer(input, signals, &changed).await {
             Ok(undone) => undone,
             Err(InputEvent::Nothing) => return Ok(Rewound::Not("nothing was rewound")),
             Err(other) => return Ok(Rewound::Left(other)),
@@ -126,22 +119,24 @@ fn is_compaction(change: &Change) -> bool {
     matches!(change, Change::StateEdited { edit: Edit::Replace { .. }, .. })
 }
 
-impl Asked<'_> {
-    /// Asks at a terminal whether to undo file changes, until the answer is one of those that are offered.
-    async fn answer(mut self, changed: &BTreeSet<&str>) -> Result<Undone, InputEvent> {
-        if !self.is_watched {
-            return Ok(Undone::Conversation);
-        }
-        console::tell(&format!("files changed since then: {}", names(changed)));
-        loop {
-            console::tell("also undo these changes? [y/N], or f to undo only the file changes");
-            match self.input.answer(self.signals.as_deref_mut()).await {
-                InputEvent::TextOrSecret(text) => match Undone::answered(&text) {
-                    Some(undone) => return Ok(undone),
-                    None => console::tell("answer y, n or f; Enter alone means n"),
-                },
-                other => return Err(other),
-            }
+/// Asks at a terminal whether to undo file changes, until the answer is one of those that are offered.
+async fn answer(
+    input: &mut Input,
+    mut signals: Option<&mut Signals>,
+    changed: &BTreeSet<&str>,
+) -> Result<Undone, InputEvent> {
+    if !is_watched() {
+        return Ok(Undone::Conversation);
+    }
+    console::tell(&format!("files changed since then: {}", names(changed)));
+    loop {
+        console::tell("also undo these changes? [y/N], or f to undo only the file changes");
+        match input.answer(signals.as_deref_mut()).await {
+            InputEvent::TextOrSecret(text) => match Undone::answered(&text) {
+                Some(undone) => return Ok(undone),
+                None => console::tell("answer y, n or f; Enter alone means n"),
+            },
+            other => return Err(other),
         }
     }
 }
