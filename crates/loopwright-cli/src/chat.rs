@@ -101,12 +101,13 @@ async fn perform(
     if args.plain || opening.config.chat.is_plain() {
         set_plain();
     }
+    let place = Place { config: opening.config.clone(), sources: opening.sources.clone() };
     let input = if is_watched && !is_plain() {
         let history = (!args.session.origin.no_session).then(|| state_directory(&opening.sources));
-        let place = Place { config: opening.config.clone(), sources: opening.sources.clone() };
+        let defined = place.clone();
         let setup = &conversation.setup;
         let (servers, runtime) = (setup.mcp.clone(), Handle::current());
-        let completer = ChatCompleter::new(move || place.completions(), setup.workdir.path())
+        let completer = ChatCompleter::new(move || defined.completions(), setup.workdir.path())
             .with_others(move |line| mcp_completions::complete(&servers, &runtime, line));
         let environment = &opening.sources.environment;
         let editor = ["VISUAL", "EDITOR"].into_iter().find_map(|it| environment.get(it));
@@ -116,8 +117,7 @@ async fn perform(
     };
     let is_spaced = is_watched && stage.details != Verbosity::Errors;
     let signals = Signals::new().ok();
-    let place = Place { config: opening.config.clone(), sources: opening.sources.clone() };
-    let has_status = is_watched && stage.details != Verbosity::Errors && !is_plain();
+    let has_status = is_spaced && !is_plain();
     let status = StatusLine::new(&opening.config.chat, has_status);
     let mut talk = ChatSession {
         cli,
