@@ -180,33 +180,13 @@ impl Defined {
         let loader =
             models.into_iter().fold(loader, |loader, (name, model)| loader.with_model(name, model));
         let agents = AgentDefinitionRegistry::with_loader(loader);
-        if sources.discovery == Discovery::Nothing {
-            let skills = SkillLibrary::default().with_boundary(&root);
-            return Self {
-                root,
-                agents,
-                skills,
-                settings: Arc::default(),
-                servers: Arc::default(),
-                hooks: Arc::default(),
-            };
+        let skills = match sources.discovery {
+            Discovery::Files => skills(&root, sources, Places::All),
+            Discovery::Nothing => SkillLibrary::default().with_boundary(&root),
+        };
+        if sources.discovery == Discovery::Files {
+            agents.auto_discover(&agent_folders(&root, sources));
         }
-        let skills = skills(&root, sources, Places::All);
-        let mut places = DefinitionPaths::new();
-        for directory in DefinitionPaths::PROJECT.map(|it| root.join(it)) {
-            if leads_out(&root, &directory) {
-                let directory = plain(&directory);
-                console::warn(&format!(
-                    "{directory} is skipped: the link leads outside the project"
-                ));
-            } else {
-                places = places.with_dir(DefinitionScope::Project, directory);
-            }
-        }
-        for directory in user_agents(sources) {
-            places = places.with_user_dir(directory);
-        }
-        agents.auto_discover(&places);
         let (settings, servers, hooks) = (Arc::default(), Arc::default(), Arc::default());
         Self { root, agents, skills, settings, servers, hooks }
     }
@@ -480,6 +460,20 @@ impl Defined {
             .with_tools(tools)
             .with_skills(self.skills.clone())
     }
+}
+
+/// Returns the folders of agents. Those of the project whose links lead out of it are skipped with a warning.
+fn agent_folders(root: &Path, sources: &ConfigSources) -> DefinitionPaths {
+    let mut places = DefinitionPaths::new();
+    for directory in DefinitionPaths::PROJECT.map(|it| root.join(it)) {
+        if leads_out(root, &directory) {
+            let directory = plain(&directory);
+            console::warn(&format!("{directory} is skipped: the link leads outside the project"));
+        } else {
+            places = places.with_dir(DefinitionScope::Project, directory);
+        }
+    }
+    user_agents(sources).fold(places, DefinitionPaths::with_user_dir)
 }
 
 /// Returns what applies the rules of definitions that are checked and not run.
