@@ -447,7 +447,7 @@ impl ChatSession<'_> {
                         self.printed.clear();
                     }
                     Err(refusal) => {
-                        console::fail(&*refusal.error, refusal.exit_code);
+                        refusal.fail();
                         return ControlFlow::Continue(());
                     }
                 }

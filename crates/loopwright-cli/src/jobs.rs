@@ -35,14 +35,18 @@ pub(crate) fn no_queue(error: NoQueue) -> StartError {
     StartError::config(NotHere(error))
 }
 
+/// Returns the scheduler of a store.
+///
+/// # Errors
+///
+/// Returns an error if the store has none.
+pub(crate) fn scheduler(store: &dyn SessionStore) -> Result<&dyn Scheduler, StartError> {
+    store.scheduler().ok_or_else(|| no_queue(NoQueue))
+}
+
 /// Lists what was submitted.
 pub fn jobs(cli: &Cli, args: &JobsArgs) -> ExitCode {
-    with_runtime(async {
-        match perform(cli, args).await {
-            Ok(exit_code) => exit_code,
-            Err(refusal) => console::fail(&*refusal.error, refusal.exit_code),
-        }
-    })
+    with_runtime(async { perform(cli, args).await.unwrap_or_else(|refusal| refusal.fail()) })
 }
 
 /// Opens the store that the arguments or the configuration name.
@@ -57,8 +61,7 @@ pub(crate) async fn opened(
 
 async fn perform(cli: &Cli, args: &JobsArgs) -> Result<ExitCode, StartError> {
     let store = opened(cli, args.store.as_ref()).await?;
-    let queue = store.scheduler().ok_or_else(|| no_queue(NoQueue))?;
-    Ok(list(queue, args).await?)
+    Ok(list(scheduler(&*store)?, args).await?)
 }
 
 async fn list(queue: &dyn Scheduler, args: &JobsArgs) -> Result<ExitCode, SessionsError> {

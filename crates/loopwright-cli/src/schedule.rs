@@ -1,15 +1,15 @@
 //! `loopwright jobs schedule`.
 
 use loopwright_core::messages::Message;
-use loopwright_sessions::{JobTask, Schedule, ScheduleSession, Scheduler, SessionStatus};
-use loopwright_worker::{CronTimes, NoQueue};
+use loopwright_sessions::{JobTask, Schedule, ScheduleSession, SessionStatus};
+use loopwright_worker::CronTimes;
 use serde_json::json;
 
 use crate::args::Cli;
 use crate::args::jobs::{ScheduleAddArgs, ScheduleCommand, ScheduleListArgs, ScheduleRemoveArgs};
 use crate::console;
 use crate::exit::ExitCode;
-use crate::jobs::{no_queue, opened};
+use crate::jobs::{opened, scheduler};
 use crate::render::single_line;
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
@@ -22,9 +22,7 @@ const TASK: usize = 60;
 
 /// Adds, lists and removes schedules.
 pub fn schedule(cli: &Cli, command: &ScheduleCommand) -> ExitCode {
-    let done = |done: Result<ExitCode, StartError>| {
-        done.unwrap_or_else(|refusal| console::fail(&*refusal.error, refusal.exit_code))
-    };
+    let done = |done: Result<ExitCode, StartError>| done.unwrap_or_else(|refusal| refusal.fail());
     match command {
         ScheduleCommand::Add(args) => {
             let submit = args.submit_args();
@@ -57,7 +55,7 @@ async fn add(
     let mut conversation =
         opening.conversation(cli, &submit.agent, &submit.session_args(), "run").await?;
     let store = std::sync::Arc::clone(&conversation.store);
-    let scheduler: &dyn Scheduler = store.scheduler().ok_or_else(|| no_queue(NoQueue))?;
+    let scheduler = scheduler(&*store)?;
     let taken = || {
         usage(format!(
             "schedule `{0}` already exists; remove it with `loopwright jobs schedule remove {0}`",
@@ -96,8 +94,7 @@ async fn add(
 
 async fn list(cli: &Cli, args: &ScheduleListArgs) -> Result<ExitCode, StartError> {
     let store = opened(cli, args.store.as_ref()).await?;
-    let queue = store.scheduler().ok_or_else(|| no_queue(NoQueue))?;
-    let schedules = queue.schedules().await.map_err(SessionsError::from)?;
+    let schedules = scheduler(&*store)?.schedules().await.map_err(SessionsError::from)?;
     if args.json {
         let told = json!({ "schema_version": SCHEMA_VERSION, "schedules": schedules });
         return Ok(console::print_json(&told));
@@ -119,8 +116,7 @@ async fn list(cli: &Cli, args: &ScheduleListArgs) -> Result<ExitCode, StartError
 
 async fn remove(cli: &Cli, args: &ScheduleRemoveArgs) -> Result<ExitCode, StartError> {
     let store = opened(cli, args.store.as_ref()).await?;
-    let scheduler = store.scheduler().ok_or_else(|| no_queue(NoQueue))?;
-    if scheduler.remove_schedule(&args.name).await.map_err(SessionsError::from)? {
+    if scheduler(&*store)?.remove_schedule(&args.name).await.map_err(SessionsError::from)? {
         return Ok(ExitCode::Done);
     }
     let name = &args.name;

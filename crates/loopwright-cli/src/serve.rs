@@ -48,10 +48,7 @@ use crate::worker_roots::WorkerRoots;
 pub fn serve(cli: &Cli, args: &ServeArgs) -> ExitCode {
     console::set_color(args.agent.surroundings.color);
     with_server_runtime(async {
-        match Box::pin(perform(cli, args)).await {
-            Ok(exit_code) => exit_code,
-            Err(refusal) => console::fail(&*refusal.error, refusal.exit_code),
-        }
+        Box::pin(perform(cli, args)).await.unwrap_or_else(|refusal| refusal.fail())
     })
 }
 

@@ -59,10 +59,7 @@ fn configured_for(
 ) -> ExitCode {
     let (sources, config) = match configured(cli, Path::new("."), store) {
         Ok(loaded) => loaded,
-        Err(error) => {
-            let refusal = StartError::from(error);
-            return console::fail(&*refusal.error, refusal.exit_code);
-        }
+        Err(error) => return StartError::from(error).fail(),
     };
     with_runtime(async {
         match work(sources, config).await {

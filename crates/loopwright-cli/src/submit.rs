@@ -20,7 +20,7 @@ use crate::config::OutputFormat;
 use crate::console;
 use crate::conversation::Conversation;
 use crate::exit::ExitCode;
-use crate::jobs::no_queue;
+use crate::jobs::scheduler;
 use crate::loops::maintenance_runtime;
 use crate::prompt::PromptSource;
 use crate::report::{Report, SCHEMA_VERSION};
@@ -60,7 +60,7 @@ async fn perform(
     let mut conversation =
         opening.conversation(cli, &args.agent, &args.session_args(), "run").await?;
     let store = std::sync::Arc::clone(&conversation.store);
-    let queue = store.scheduler().ok_or_else(|| no_queue(loopwright_worker::NoQueue))?;
+    let queue = scheduler(&*store)?;
     let is_json = opening.stage.format != OutputFormat::Text;
     if let Some(file) = &args.bulk {
         return Ok(bulk::submit(args, file, queue, &conversation, is_json).await?);

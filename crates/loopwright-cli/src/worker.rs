@@ -40,10 +40,7 @@ const REASON: usize = 200;
 pub fn worker(cli: &Cli, args: &WorkerArgs) -> ExitCode {
     console::set_color(args.agent.surroundings.color);
     with_runtime(async {
-        match Box::pin(perform(cli, args)).await {
-            Ok(exit_code) => exit_code,
-            Err(refusal) => console::fail(&*refusal.error, refusal.exit_code),
-        }
+        Box::pin(perform(cli, args)).await.unwrap_or_else(|refusal| refusal.fail())
     })
 }
 

@@ -76,7 +76,7 @@ impl ChatSession<'_> {
                 ));
             }
             Err(refusal) => {
-                console::fail(&*refusal.error, refusal.exit_code);
+                refusal.fail();
                 console::tell(&format!("{shown} will be trusted the next time Loopwright starts"));
             }
         }

@@ -36,7 +36,7 @@ const NO_WINDOW: u64 = 1 << 20;
 pub(super) async fn serve(cli: &Cli, args: &McpArgs, typed: &McpServeArgs) -> ExitCode {
     let server = match prepare(cli, args, typed).await {
         Ok(server) => server,
-        Err(refused) => return console::fail(&*refused.error, refused.exit_code),
+        Err(refused) => return refused.fail(),
     };
     match server.serve_stdio().await {
         Ok(()) => ExitCode::Done,

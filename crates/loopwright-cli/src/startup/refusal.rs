@@ -5,6 +5,7 @@ use loopwright_core::BoxError;
 use crate::added_folders::AddedFolderError;
 use crate::answer_checks::OutputError;
 use crate::config::ConfigError;
+use crate::console;
 use crate::display::RunDisplay;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
@@ -42,6 +43,11 @@ impl StartError {
     /// Reports what neither the command line nor the configuration causes.
     pub(crate) fn internal(error: impl Into<BoxError>) -> Self {
         Self { error: error.into(), exit_code: ExitCode::Internal, stop_reason: "other" }
+    }
+
+    /// Says so to people alone, and returns the exit status.
+    pub(crate) fn fail(&self) -> ExitCode {
+        console::fail(&*self.error, self.exit_code)
     }
 
     /// Says so, and returns the exit status.
