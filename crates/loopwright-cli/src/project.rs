@@ -1,4 +1,4 @@
-//! The project of a directory, and the display of paths.
+//! The project of a directory, and forms of paths.
 
 use std::fs;
 use std::io;
