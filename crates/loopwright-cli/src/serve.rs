@@ -36,7 +36,7 @@ use crate::restate::scheduled;
 use crate::run::with_server_runtime;
 use crate::session::SessionsError;
 use crate::session_agents::SessionAgents;
-use crate::signals::{Signals, exit_code};
+use crate::signals::{draining, exit_code};
 use crate::skill_prompts::SkillPrompts;
 use crate::snapshots::SessionSnapshots;
 use crate::startup::{StartError, Startup};
@@ -118,13 +118,7 @@ async fn perform(cli: &Cli, args: &ServeArgs) -> Result<ExitCode, StartError> {
         }
         notices.finish().await;
     };
-    let signals = async {
-        let Ok(mut signals) = Signals::new() else { return std::future::pending().await };
-        signals.next().await;
-        console::tell("stopping: no new runs; waiting for running steps");
-        drain.cancel();
-        signals.next().await
-    };
+    let signals = draining(&drain, "stopping: no new runs; waiting for running steps");
     match select(pin!(join(serving, works)), pin!(signals)).await {
         Either::Left(_) => Ok(ExitCode::Done),
         Either::Right((reason, _)) => Ok(exit_code(reason)),

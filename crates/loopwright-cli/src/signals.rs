@@ -12,6 +12,7 @@ use futures::future::{Either, FutureExt as _, select};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::console;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::input::restore_terminal;
@@ -126,6 +127,16 @@ pub async fn until_signal<T>(
             work.await
         }
     }
+}
+
+/// Waits for two signals, and returns the second one. At the first one, shows a line and cancels `drain`, so that no new work starts.
+/// Never returns if signals cannot be handled.
+pub(crate) async fn draining(drain: &CancellationToken, told: &str) -> Interruption {
+    let Ok(mut signals) = Signals::new() else { return pending().await };
+    signals.next().await;
+    console::tell(told);
+    drain.cancel();
+    signals.next().await
 }
 
 /// Returns `true` if this process was begun to live on without its terminal, as by `nohup`.

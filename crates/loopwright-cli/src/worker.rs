@@ -27,7 +27,7 @@ use crate::run::with_runtime;
 use crate::serve::session_dirs;
 use crate::session::{SessionsError, short};
 use crate::session_agents::SessionAgents;
-use crate::signals::{Signals, exit_code};
+use crate::signals::{draining, exit_code};
 use crate::snapshots::SessionSnapshots;
 use crate::startup::{StartError, Startup};
 use crate::store::StoreLocation;
@@ -100,13 +100,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
         None => None,
     };
     let drain = CancellationToken::new();
-    let signals = async {
-        let Ok(mut signals) = Signals::new() else { return std::future::pending().await };
-        signals.next().await;
-        console::tell("stopping: no new jobs; waiting for running steps");
-        drain.cancel();
-        signals.next().await
-    };
+    let signals = draining(&drain, "stopping: no new jobs; waiting for running steps");
     let work = async {
         match engine {
             Some(engine) => Box::pin(engine.run(worker, &drain)).await,
