@@ -6,6 +6,7 @@ use loopwright_sessions::RewindPoint;
 use super::rewind::Rewind;
 use crate::chat_commands::is_taken;
 use crate::task_command::TaskCommand;
+use crate::user_skill;
 
 /// The meaning of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,10 +99,9 @@ impl ChatCommand {
         if text == "!" {
             return Self::Unknown(text.to_owned());
         }
-        let (first, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-        let name = first.strip_prefix('/').filter(|it| is_name(it));
-        let Some(name) = name else { return Self::Say(text.to_owned()) };
-        let arguments = arguments.trim();
+        let Some((name, arguments)) = user_skill::named(text) else {
+            return Self::Say(text.to_owned());
+        };
         let words: Vec<&str> = arguments.split_whitespace().collect();
         let unknown = || Self::Unknown(text.to_owned());
         match (name, &words[..]) {
@@ -144,12 +144,6 @@ impl ChatCommand {
             }),
         }
     }
-}
-
-/// Returns `true` if a word can name a command or a skill.
-fn is_name(word: &str) -> bool {
-    let is_part = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b':');
-    !word.is_empty() && word.bytes().all(is_part)
 }
 
 fn given(text: &str) -> Option<String> {
