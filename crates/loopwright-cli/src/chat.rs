@@ -27,7 +27,7 @@ use std::sync::Arc;
 use loopwright_core::{AgentState, messages::Part};
 use tokio::runtime::Handle;
 
-use self::command::{ChatCommand, Effort};
+use self::command::ChatCommand;
 use self::place::Place;
 use self::rewind::{Rewind, Rewound};
 use self::status::StatusLine;
@@ -485,7 +485,7 @@ impl ChatSession<'_> {
     }
 
     /// Changes how much the model reasons.
-    fn effort(&mut self, effort: Effort) {
+    fn effort(&mut self, effort: model::Effort) {
         let setup = &mut self.conversation.setup;
         setup.llm.options.reasoning_effort = effort;
         console::tell(&view::effort(setup));

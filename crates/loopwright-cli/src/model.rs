@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use loopwright_core::{LlmConfig, ModelError, ModelErrorKind, ModelProvider};
+use loopwright_core::{
+    LlmConfig, ModelError, ModelErrorKind, ModelProvider, messages::ReasoningEffort,
+};
 use loopwright_models::{
     Http, ModelCapability, ModelCatalog, ModelInfo, Price, Prices, ProviderConfig, Providers,
     RateLimit, RecordingError, SecretRef, Timeouts, WireApi,
@@ -276,6 +278,28 @@ pub(crate) fn named(
         })?;
     let llm = LlmConfig { options: before.options.clone(), ..selection(&model) };
     models.resolve(Some(&llm)).map(|_| llm)
+}
+
+/// How much a model reasons. `None` means its default.
+pub(crate) type Effort = Option<ReasoningEffort>;
+
+/// The levels of effort, with the names that users type and those that editors show.
+pub(crate) const EFFORTS: [(&str, &str, Effort); 5] = [
+    ("default", "Default", None),
+    ("minimal", "Minimal", Some(ReasoningEffort::Minimal)),
+    ("low", "Low", Some(ReasoningEffort::Low)),
+    ("medium", "Medium", Some(ReasoningEffort::Medium)),
+    ("high", "High", Some(ReasoningEffort::High)),
+];
+
+/// Returns the name of an effort.
+pub(crate) fn effort_name(effort: Effort) -> &'static str {
+    EFFORTS.iter().find(|it| it.2 == effort).map_or("default", |it| it.0)
+}
+
+/// Returns the effort of this name. Returns `None` if the name is unknown.
+pub(crate) fn effort_of(name: &str) -> Option<Effort> {
+    EFFORTS.iter().find(|it| it.0 == name).map(|it| it.2)
 }
 
 /// Checks that a provider is known.

@@ -1,24 +1,13 @@
 //! Configuration options of a session, as editors select them: permission mode, model and reasoning effort.
 
-use loopwright_core::messages::ReasoningEffort;
 use loopwright_models::Providers;
 use serde_json::{Value, json};
+
+use crate::model::{EFFORTS, Effort, effort_name};
 
 /// The IDs of the options, besides that of the mode.
 pub(super) const MODEL: &str = "model";
 pub(super) const EFFORT: &str = "effort";
-
-/// The levels of effort, with the names that the editor shows.
-const EFFORTS: [(&str, &str, Effort); 5] = [
-    ("default", "Default", None),
-    ("minimal", "Minimal", Some(ReasoningEffort::Minimal)),
-    ("low", "Low", Some(ReasoningEffort::Low)),
-    ("medium", "Medium", Some(ReasoningEffort::Medium)),
-    ("high", "High", Some(ReasoningEffort::High)),
-];
-
-/// How much a model reasons. `None` means its default.
-type Effort = Option<ReasoningEffort>;
 
 /// Returns the models that can be selected: those that are known of providers whose key is set, and the current one.
 pub(super) fn models(providers: &Providers, current: &str) -> Vec<String> {
@@ -47,19 +36,13 @@ pub(super) fn model(names: &[String], current: &str) -> Value {
 
 /// Returns the option of the effort.
 pub(super) fn effort(current: Effort) -> Value {
-    let value = EFFORTS.iter().find(|it| it.2 == current).map_or("default", |it| it.0);
     let options: Vec<Value> =
         EFFORTS.iter().map(|(value, name, _)| json!({"value": value, "name": name})).collect();
     json!({
         "id": EFFORT, "name": "Reasoning effort", "category": "thought_level", "type": "select",
-        "description": "How much the model reasons, from the next turn on", "currentValue": value,
+        "description": "How much the model reasons, from the next turn on", "currentValue": effort_name(current),
         "options": options,
     })
-}
-
-/// Returns the effort of this name. Returns `None` if the name is unknown.
-pub(super) fn effort_of(name: &str) -> Option<Effort> {
-    EFFORTS.iter().find(|it| it.0 == name).map(|it| it.2)
 }
 
 #[cfg(test)]

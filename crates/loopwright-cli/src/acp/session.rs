@@ -250,7 +250,7 @@ impl EditorSession {
             }
             options::EFFORT => {
                 let unknown = || RpcError::invalid_params(format!("unknown effort `{value}`"));
-                let effort = options::effort_of(value).ok_or_else(unknown)?;
+                let effort = model::effort_of(value).ok_or_else(unknown)?;
                 self.llm.borrow_mut().options.reasoning_effort = effort;
             }
             _ => return Err(RpcError::invalid_params(format!("unknown option `{option}`"))),

@@ -1,10 +1,10 @@
 //! Parsing of a line that the user typed.
 
-use loopwright_core::messages::ReasoningEffort;
 use loopwright_sessions::RewindPoint;
 
 use super::rewind::Rewind;
 use crate::chat_commands::is_taken;
+use crate::model::{Effort, effort_of};
 use crate::task_command::TaskCommand;
 use crate::user_skill;
 
@@ -76,9 +76,6 @@ pub(super) struct NamedSkill {
     pub(super) arguments: String,
 }
 
-/// How much a model reasons. `None` means the model's default.
-pub(super) type Effort = Option<ReasoningEffort>;
-
 impl NamedSkill {
     /// Returns `true` if the line can only be a command. Others may be text, such as `/Users is a folder`.
     pub(super) fn is_command(&self) -> bool {
@@ -131,7 +128,7 @@ impl ChatCommand {
             ("hooks", []) => Self::Hooks,
             ("model", [] | [_]) => Self::Model(given(arguments)),
             ("effort", []) => Self::Effort(None),
-            ("effort", [level]) => match effort(level) {
+            ("effort", [level]) => match effort_of(level) {
                 Some(effort) => Self::Effort(Some(effort)),
                 None => Self::UnknownEffort((*level).to_owned()),
             },
@@ -148,17 +145,6 @@ impl ChatCommand {
 
 fn given(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
-}
-
-fn effort(level: &str) -> Option<Effort> {
-    Some(match level {
-        "default" => None,
-        "minimal" => Some(ReasoningEffort::Minimal),
-        "low" => Some(ReasoningEffort::Low),
-        "medium" => Some(ReasoningEffort::Medium),
-        "high" => Some(ReasoningEffort::High),
-        _ => return None,
-    })
 }
 
 fn rewind(words: &[&str]) -> Option<Rewind> {
@@ -178,6 +164,8 @@ fn rewind(words: &[&str]) -> Option<Rewind> {
 
 #[cfg(test)]
 mod tests {
+    use loopwright_core::messages::ReasoningEffort;
+
     use super::*;
     use crate::chat_commands::names;
 

@@ -6,7 +6,6 @@ use async_trait::async_trait;
 use loopwright_agent::Definitions as _;
 use loopwright_capabilities::skills::SkillAudience;
 use loopwright_core::AgentState;
-use loopwright_core::messages::ReasoningEffort;
 use loopwright_sessions::{AgentSession, SessionError, SessionId, SessionStore, StoreError};
 
 use super::command::{ChatCommand, NamedSkill};
@@ -21,6 +20,7 @@ use crate::mcp;
 use crate::mcp_mentions;
 use crate::mentions;
 use crate::mode_change::change_mode;
+use crate::model::effort_name;
 use crate::render::{UiSender, sanitize_terminal, single_line};
 use crate::session::SessionsError;
 use crate::startup::NoopListener;
@@ -196,14 +196,7 @@ impl LiveLines for View {
 
 /// Returns how much the model reasons.
 pub(super) fn effort(setup: &Setup) -> String {
-    let level = match setup.llm.options.reasoning_effort {
-        None => "default",
-        Some(ReasoningEffort::Minimal) => "minimal",
-        Some(ReasoningEffort::Low) => "low",
-        Some(ReasoningEffort::Medium) => "medium",
-        Some(_) => "high",
-    };
-    format!("effort {level}")
+    format!("effort {}", effort_name(setup.llm.options.reasoning_effort))
 }
 
 /// Returns what is said about a command that does not exist.
