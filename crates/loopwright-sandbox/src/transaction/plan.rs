@@ -26,9 +26,10 @@ pub(super) struct Plan {
 }
 
 /// What tells a folder from one that took its place. Numbers of removed folders are used again, so their age counts, too.
+/// The number of the device does not: overlays, network file systems and btrfs get another one when they are mounted again, such
+/// as at a restart of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
-    device: u64,
     inode: u64,
     /// `None` if the file system does not record it.
     created: Option<SystemTime>,
@@ -36,8 +37,7 @@ pub(super) struct Identity {
 
 impl Identity {
     pub(super) fn of(metadata: &Metadata) -> Self {
-        let (device, inode) = (metadata.dev(), metadata.ino());
-        Self { device, inode, created: metadata.created().ok() }
+        Self { inode: metadata.ino(), created: metadata.created().ok() }
     }
 }
 
@@ -218,5 +218,20 @@ mod path {
     enum Written {
         Text(String),
         Bytes(OsString),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_stays_the_same_when_its_device_gets_another_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = Identity::of(&fs::metadata(folder.path()).unwrap());
+        // As a version recorded it that looked at the device.
+        let mut recorded = serde_json::to_value(found).unwrap();
+        recorded["device"] = u64::MAX.into();
+        assert_eq!(serde_json::from_value::<Identity>(recorded).unwrap(), found);
     }
 }
