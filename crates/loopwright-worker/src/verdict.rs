@@ -48,6 +48,9 @@ impl JobResult {
         match error {
             SessionError::Action(cause) if cause.is::<ClaimLost>() => Self::Lost,
             SessionError::Action(cause) => match cause.downcast_ref::<AgentRefused>() {
+                Some(AgentRefused(cause)) if is_store_away(&**cause) => {
+                    Self::ForNow(told(&**cause))
+                }
                 Some(AgentRefused(cause)) => Self::refused(&**cause),
                 None if is_folder_busy(&**cause) => Self::ForNow(told(error)),
                 None => Self::refused(error),
@@ -93,6 +96,11 @@ impl JobResult {
 /// Returns `true` if a failure may be over later: the provider was away or too busy, or the store was.
 pub(crate) fn is_worth_another_try(failure: &Failure) -> bool {
     failure.is_transient || failure.kind == FailureKind::Journal
+}
+
+/// Returns `true` if the store did not respond while the agent of a session was prepared.
+fn is_store_away(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(StoreError::Unavailable(_)))
 }
 
 /// Returns `true` if the working directory of a session may be available later.
@@ -147,8 +155,11 @@ mod tests {
         let until = Timestamp::from_millis(0);
         let busy = StoreError::Busy { id: id(), owner: "you".into(), until };
         let away = StoreError::Unavailable("cable".into());
-        for error in [busy, away, StoreError::LeaseLost(id())] {
-            let verdict = JobResult::of_error(&error.into());
+        let unprepared = StoreError::Unavailable("cable".into()).into();
+        let unprepared = SessionError::Action(AgentRefused(unprepared).into());
+        let errors = [busy, away, StoreError::LeaseLost(id())].map(SessionError::from);
+        for error in errors.into_iter().chain([unprepared]) {
+            let verdict = JobResult::of_error(&error);
             assert!(matches!(verdict, JobResult::ForNow(_)), "{verdict:?}");
         }
         let gone = JobResult::of_error(&StoreError::NotFound(id()).into());
