@@ -19,7 +19,7 @@ use loopwright_core::{
 use loopwright_permissions::Mode;
 use loopwright_sessions::{
     AgentSession, SessionError, SessionFactory, SessionFiles, SessionId, SessionRuntime,
-    SessionStore, has_snapshots,
+    SessionStore, snapshot_owner,
 };
 
 use tokio::sync::mpsc::unbounded_channel;
@@ -40,8 +40,9 @@ use crate::render::{UiEvent, UiSender, Verbosity, sanitize_terminal};
 use crate::report::Report;
 use crate::selected_agent::AGENT;
 use crate::session::{SessionsError, now, short};
-use crate::session_folder::{FolderMatch, SessionFolder};
+use crate::session_folder::SessionFolder;
 use crate::signals::{CancelSwitch, Signals};
+use crate::snapshots::refuse_snapshots;
 use crate::steering::{LiveLines, Steered};
 use crate::task_command::TaskLines;
 use crate::turn::Turn;
@@ -375,7 +376,11 @@ impl Conversation {
         let (kept, waiting) = match &self.session {
             Some(id) => {
                 let session = maintenance_runtime(&self.store).session(id).await?;
-                self.check_folder(&session, folder)?;
+                // A folder that workers restore is a new one each time, and the turn itself is refused.
+                let has_snapshots = snapshot_owner(&*self.store, session.header()).await?.is_some();
+                if let Some(folder) = folder.filter(|_| !has_snapshots) {
+                    folder.check(&session, self.names_folder)?;
+                }
                 let state = session.state();
                 (chosen_rules::of(state), waiting_step(state))
             }
@@ -387,26 +392,6 @@ impl Conversation {
         let used = permissions.use_chosen(kept.clone());
         used.map_err(|error| SessionsError::Settings(error.into()))?;
         Ok((kept, waiting))
-    }
-
-    /// Checks that the folder is the one in which the session's open calls were requested, or that the user named it.
-    fn check_folder(
-        &self,
-        session: &AgentSession,
-        folder: Option<&SessionFolder>,
-    ) -> Result<(), SessionsError> {
-        let found = folder.map_or(FolderMatch::Same, |it| it.compare(session.state()));
-        if found == FolderMatch::Same {
-            return Ok(());
-        }
-        let path = self.setup.workdir.path();
-        let (id, path) = (session.id().clone(), path.to_path_buf());
-        if found == FolderMatch::ReplacedUnderCalls && !self.names_folder {
-            return Err(SessionsError::ReplacedFolder { id, path });
-        }
-        let path = sanitize_terminal(&path.to_string_lossy());
-        console::warn(&format!("{path} is not the folder in which session {} worked", short(&id)));
-        Ok(())
     }
 
     /// Returns what the session has used; `None` if that is not known yet.
@@ -424,19 +409,13 @@ impl Conversation {
         sent.iter().any(|it| !said.contains(it))
     }
 
-    /// Refuses a session whose directory workers store as snapshots: its last files may be on another machine, and a change
-    /// here would be replaced.
+    /// Refuses a session whose turns are refused because of its snapshots, before the user types one.
     pub(crate) async fn refuse_snapshots(&self) -> Result<(), SessionsError> {
         let Some(id) = &self.session else { return Ok(()) };
-        if !has_snapshots(&*self.store, id).await? {
-            return Ok(());
+        match self.store.header(id).await? {
+            Some(header) => refuse_snapshots(&*self.store, &header).await,
+            None => Ok(()),
         }
-        let text = format!(
-            "the directory of session {0} is stored as snapshots, and only workers with `--session-dirs` and `--snapshots` \
-             can continue it; use `loopwright submit --session {0}`",
-            short(id)
-        );
-        Err(SessionsError::Usage(text))
     }
 
     /// Keeps the session, new or not, before anything is said in it, and returns its name. The first message

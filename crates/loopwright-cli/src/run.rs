@@ -134,7 +134,6 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<Exi
     let mut signals = Signals::new().ok();
     let conversation = Box::pin(opening.conversation(cli, &args.agent, &args.session, "run"));
     let mut conversation = unless_signalled(signals.as_mut(), conversation).await?;
-    conversation.refuse_snapshots().await?;
     conversation.setup.checks = checks;
     let asked = async {
         let session = conversation.session.as_ref().map(|id| (&conversation.store, id));

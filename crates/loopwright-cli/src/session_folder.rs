@@ -1,15 +1,24 @@
 //! The folder in which a session works, recognized when another one may have taken its place.
 
+use std::borrow::Cow;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use loopwright_core::{AgentState, CallState, Edit, Key};
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentState, BoxError, CallState, Edit, Flow, Hook, HookCx, HookPoint, HookPoints, Key, RunEnv,
+    StateEdit,
+};
+use loopwright_sessions::AgentSession;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::console;
 use crate::named_file::read_text;
+use crate::render::sanitize_terminal;
+use crate::session::{SessionsError, short};
 
 const FOLDER: Key<SessionFolder> = Key::session("cli", "folder");
 
@@ -32,7 +41,7 @@ pub(crate) struct SessionFolder {
 
 /// What stands at the path of a session's folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FolderMatch {
+enum FolderMatch {
     /// The folder, a clone of its repository, or a path that the session was moved to.
     Same,
     /// Another folder. No call of the session is open.
@@ -57,11 +66,36 @@ impl SessionFolder {
         })
     }
 
+    /// Checks that the folder is the one in which the open calls of a session were requested, or that the user named it. Warns
+    /// if it is another folder than the one in which the session worked.
+    pub(crate) fn check(
+        &self,
+        session: &AgentSession,
+        is_named: bool,
+    ) -> Result<(), SessionsError> {
+        let found = self.compare(session.state());
+        if found == FolderMatch::Same {
+            return Ok(());
+        }
+        let id = session.id().clone();
+        if found == FolderMatch::ReplacedUnderCalls && !is_named {
+            return Err(SessionsError::ReplacedFolder { id, path: (&self.path).into() });
+        }
+        console::warn(&format!(
+            "{} is not the folder in which session {} worked",
+            sanitize_terminal(&self.path),
+            short(&id)
+        ));
+        Ok(())
+    }
+
     /// Compares the folder with the one that a session has on record.
-    pub(crate) fn compare(&self, state: &AgentState) -> FolderMatch {
+    fn compare(&self, state: &AgentState) -> FolderMatch {
         let Some(kept) = state.get(&FOLDER) else { return FolderMatch::Same };
         let is_clone = kept.origin.is_some() && kept.origin == self.origin;
-        let is_it = (kept.inode, kept.created) == (self.inode, self.created);
+        // Not all systems tell the time of a folder that they share.
+        let is_as_old = kept.created.zip(self.created).is_none_or(|(kept, own)| kept == own);
+        let is_it = kept.inode == self.inode && is_as_old;
         if kept.path != self.path || is_it || is_clone {
             return FolderMatch::Same;
         }
@@ -83,6 +117,44 @@ impl SessionFolder {
             Ok(value) => state.edit(Edit::Set(FOLDER.slot(), Some(value))),
             Err(_) => state,
         }
+    }
+}
+
+/// Records the folder of a session in the runs of a program that does not set up each turn.
+pub(crate) struct KeepFolder(Option<SessionFolder>);
+
+impl KeepFolder {
+    /// Takes the folder of a session unless it is on record.
+    pub(crate) fn new(folder: Option<SessionFolder>, state: &AgentState) -> Self {
+        Self(folder.filter(|it| state.get(&FOLDER).as_ref() != Some(it)))
+    }
+}
+
+#[async_trait]
+impl Hook for KeepFolder {
+    fn name(&self) -> Cow<'static, str> {
+        "session_folder".into()
+    }
+
+    fn points(&self) -> HookPoints {
+        HookPoints::from_points(self.0.iter().map(|_| HookPoint::BeforeStep))
+    }
+
+    fn can_skip(&self, _point: HookPoint, state: &AgentState, _env: &RunEnv) -> bool {
+        state.get(&FOLDER) == self.0
+    }
+
+    async fn before_step(
+        &self,
+        state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        if let Some(folder) = &self.0
+            && state.get(&FOLDER).as_ref() != Some(folder)
+        {
+            state.set(&FOLDER, folder)?;
+        }
+        Ok(Flow::Continue)
     }
 }
 
@@ -146,6 +218,10 @@ mod tests {
         assert_eq!(first.compare(&AgentState::new()), FolderMatch::Same);
         assert_eq!(SessionFolder::of(&path).unwrap().compare(&state), FolderMatch::Same);
         assert_eq!(remade(None).compare(&state), FolderMatch::Replaced);
+        let made = |created| SessionFolder { created, ..first.clone() };
+        let kept = made(Some(1)).keep(AgentState::new());
+        let found = [Some(1), Some(2), None].map(|created| made(created).compare(&kept));
+        assert_eq!(found, [FolderMatch::Same, FolderMatch::Replaced, FolderMatch::Same]);
         let elsewhere = SessionFolder { path: "/elsewhere".to_owned(), ..remade(None) };
         assert_eq!(elsewhere.compare(&state), FolderMatch::Same);
         let state = remade(cloned).keep(state);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loopwright_sessions::{SessionHeader, SessionId, SessionStore};
+use loopwright_sessions::{SessionHeader, SessionId, SessionStore, snapshot_owner};
 use loopwright_worker::Worker;
 
 use crate::args::snapshots::SnapshotArgs;
@@ -11,6 +11,18 @@ use crate::session::SessionsError;
 /// How many entries that were left out of a copy are named.
 #[cfg(all(feature = "snapshots", target_os = "linux"))]
 const LEFT_OUT: usize = 20;
+
+/// Refuses a turn of a session whose directory workers store as snapshots: its last files may be on another machine, and a
+/// change here would be replaced.
+pub(crate) async fn refuse_snapshots(
+    store: &dyn SessionStore,
+    session: &SessionHeader,
+) -> Result<(), SessionsError> {
+    match snapshot_owner(store, session).await? {
+        Some(owner) => Err(SessionsError::HasSnapshots(owner)),
+        None => Ok(()),
+    }
+}
 
 /// The storage, and the place of the directories of sessions.
 pub(crate) struct SessionSnapshots {

@@ -15,6 +15,7 @@ use crate::conversation::title;
 use crate::session::SessionsError;
 use crate::session_budget::SessionBudget;
 use crate::session_folder::SessionFolder;
+use crate::snapshots::refuse_snapshots;
 
 /// One turn of a conversation, under the limits of the process that takes it.
 pub(crate) struct Turn<B> {
@@ -52,6 +53,9 @@ impl<B: Fn(&AgentSession) + Send + Sync> SessionAction for Turn<B> {
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
         session.require_active()?;
+        // With the lease on the session, so that no worker can store snapshots from here on.
+        let refused = refuse_snapshots(&**cx.store, session.header()).await;
+        refused.map_err(|error| SessionError::Action(error.into()))?;
         if self.said.is_none() && !session.is_unfinished() && !cx.has_waiting_messages() {
             let nothing = SessionsError::NothingLeft(session.id().clone());
             return Err(SessionError::Action(nothing.into()));

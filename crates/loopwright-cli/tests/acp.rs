@@ -430,3 +430,18 @@ fn without_a_model_a_session_needs_authentication() {
     assert_eq!(done["error"]["code"], -32000, "{done}");
     drop(nowhere());
 }
+
+#[cfg(feature = "snapshots")]
+#[test]
+fn an_editor_continues_no_session_with_snapshots() {
+    let kept = crate::snapshots::KeptSession::new();
+    let mut editor = Editor::start(&kept.world, &kept.server, &[]);
+    let cwd = kept.world.path("project");
+    let params = json!({"sessionId": kept.id, "cwd": cwd, "mcpServers": []});
+    let loaded = editor.ask("session/load", &params);
+    assert!(loaded["result"].is_object(), "{loaded}");
+    let refused = editor.prompt(&kept.id, &prompt("More."));
+    let text = refused["error"]["message"].as_str().unwrap_or_else(|| panic!("{refused}"));
+    assert!(text.contains(&kept.refusal()), "{refused}");
+    kept.assert_no_turn();
+}

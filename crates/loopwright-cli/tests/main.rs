@@ -64,6 +64,8 @@ mod sessions;
 mod settings;
 mod skill_hooks;
 mod skills;
+#[cfg(feature = "snapshots")]
+mod snapshots;
 mod stopping;
 mod terminal;
 mod trust;

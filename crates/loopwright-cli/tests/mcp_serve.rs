@@ -113,3 +113,15 @@ fn an_agent_is_a_tool_and_its_sessions_are_resources() {
     let prompt = client.ask("prompts/get", &params);
     assert!(prompt.to_string().contains("Tidy the desk."), "{prompt}");
 }
+
+#[cfg(feature = "snapshots")]
+#[test]
+fn an_agent_continues_no_session_with_snapshots() {
+    let kept = crate::snapshots::KeptSession::new();
+    let mut client = Client::start(&kept.world, &["-m", "openai-compatible/test"]);
+    let call = json!({"prompt": "More.", "session_id": kept.id});
+    let asked = client.call("ask_loopwright", &call);
+    let text = asked["content"][0]["text"].as_str().unwrap();
+    assert!(asked["isError"] == true && text.contains(&kept.refusal()), "{asked}");
+    kept.assert_no_turn();
+}

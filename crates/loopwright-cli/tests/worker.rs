@@ -431,6 +431,6 @@ fn a_copy_of_a_folder_follows_its_session_to_every_worker() {
     assert_eq!(local.status, 2, "{local:?}");
     assert!(local.stderr.contains("use `loopwright submit --session"), "{local:?}");
     let fork = place.world.run(&["sessions", "fork", &session]);
-    assert_ne!(fork.status, 0, "{fork:?}");
+    assert_eq!(fork.status, 2, "{fork:?}");
     assert!(fork.stderr.contains("the session cannot be forked"), "{fork:?}");
 }

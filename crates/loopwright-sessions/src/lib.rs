@@ -71,7 +71,7 @@ pub use crate::{
     ledger::{Allowance, AllowanceRequest, DaySpend, LEDGER_DAY, UsageLedger},
     memory::MemoryStore,
     owner::Owner,
-    repository::{SessionRepository, has_snapshots},
+    repository::{SessionRepository, snapshot_owner},
     runtime::SessionRuntime,
     schedule::{Schedule, ScheduleSession},
     scheduler::{ClaimRequest, JobNews, JobQueue, PushOutcome, Scheduler},

@@ -1,6 +1,6 @@
 //! Direct access to sessions in a store.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{AgentState, ChangeRecord, Clock, Seq, SystemClock, Timestamp};
@@ -156,7 +156,7 @@ pub(crate) async fn fork(
     at: Seq,
     now: Timestamp,
 ) -> Result<SessionHeader, SessionError> {
-    refuse_snapshots(store, &source.id).await?;
+    refuse_snapshots(store, source).await?;
     let header = source.fork(into.unwrap_or_else(SessionId::generate), at, now);
     if has_subagents(store, &source.id).await? {
         if store.header(&header.id).await?.is_some() {
@@ -172,25 +172,46 @@ pub(crate) async fn fork(
     Ok(store.create(NewSession { header: &header, definition, changes: &[] }).await?)
 }
 
-/// Returns an error if the directory of a session is stored as snapshots.
+/// Returns an error if the directory in which a session works is stored as snapshots.
 pub(crate) async fn refuse_snapshots(
     store: &dyn SessionStore,
-    id: &SessionId,
+    session: &SessionHeader,
 ) -> Result<(), SessionError> {
-    if has_snapshots(store, id).await? {
-        return Err(SessionError::HasSnapshots(id.clone()));
+    match snapshot_owner(store, session).await? {
+        Some(owner) => Err(SessionError::HasSnapshots(owner)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-/// Returns `true` if workers store the working directory of a session as [snapshots](SessionLog::Folder). Its files can
-/// then be on any machine: a program that does not restore the last snapshot must not continue the session.
+/// Returns the session in whose directory a session works, if workers store that directory as
+/// [snapshots](SessionLog::Folder): the session itself, or for a sub-agent the session for which it works. Returns `None` if
+/// the directory is not stored as snapshots.
+///
+/// The files of such a directory can be on any machine: a program that does not restore the last snapshot must not
+/// continue the session.
 ///
 /// # Errors
 ///
 /// Returns an error if the store fails.
-pub async fn has_snapshots(store: &dyn SessionStore, id: &SessionId) -> Result<bool, StoreError> {
-    Ok(!store.read_log(id, SessionLog::Folder, 0, 1).await?.is_empty())
+pub async fn snapshot_owner(
+    store: &dyn SessionStore,
+    session: &SessionHeader,
+) -> Result<Option<SessionId>, StoreError> {
+    let works_for = |session: &SessionHeader| session.call.as_ref().and(session.parent.clone());
+    // Imported sessions can name each other as parents.
+    let mut seen = BTreeSet::new();
+    let (mut id, mut parent) = (session.id.clone(), works_for(session));
+    loop {
+        if !store.read_log(&id, SessionLog::Folder, 0, 1).await?.is_empty() {
+            return Ok(Some(id));
+        }
+        let Some(above) = parent else { return Ok(None) };
+        if !seen.insert(id) {
+            return Ok(None);
+        }
+        parent = store.header(&above).await?.as_ref().and_then(works_for);
+        id = above;
+    }
 }
 
 /// Returns `true` if sub-agents worked for a session, even if all of their sessions were deleted.

@@ -5,7 +5,10 @@ use std::{fs, path::Path, sync::Arc};
 use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
 use loopwright_capabilities::files::{OriginalFile, UndoOutcome, UseFileTools, WorkspaceRoot};
 use loopwright_core::{AgentLoop, FilesChanged, ToolOutput};
-use loopwright_sessions::{MemoryStore, SendMessage, SessionFiles, SessionRuntime, UnknownChanges};
+use loopwright_sessions::{
+    MemoryStore, NewSession, SendMessage, SessionError, SessionFiles, SessionHeader, SessionId,
+    SessionLog, SessionRuntime, SessionStore as _, UnknownChanges, snapshot_owner,
+};
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 use serde_json::json;
 use tokio::task::spawn_blocking;
@@ -316,4 +319,51 @@ async fn the_changes_of_a_third_partys_tool_are_undone_and_named() {
     assert_eq!(undone, expected);
     let held = (read(at, "a"), read(at, "b"), read(at, "c"));
     assert_eq!(held, (Some("moved".into()), None, Some("deleted".into())));
+}
+
+/// Keeps a session that has a parent, for which it works if it was started by a call.
+#[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
+async fn keep(store: &MemoryStore, name: &str, parent: &str, call: Option<&str>) -> SessionHeader {
+    let kept = session(name);
+    let (parent, call) = (Some(id(parent)), call.map(Into::into));
+    let header = SessionHeader { parent, call, ..kept.header().clone() };
+    let new = NewSession { header: &header, definition: kept.definition(), changes: &[] };
+    store.create(new).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_sub_agents_of_a_session_with_snapshots_work_in_its_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let (root, store) = (WorkspaceRoot::new(directory.path()), Arc::new(MemoryStore::new()));
+    let runtime = SessionRuntime::new(store.clone(), Same(writing(&root)));
+    runtime.create(session("a")).await.unwrap();
+    let below = keep(&store, "b", "a", Some("call")).await;
+    let last = keep(&store, "c", "b", Some("call")).await;
+    let fork = keep(&store, "d", "a", None).await;
+    let owner = async |header| snapshot_owner(&*store, header).await.unwrap();
+    assert_eq!(owner(&last).await, None);
+    let entry = [b"{}".as_slice().into()];
+    store.append_log(&id("a"), SessionLog::Folder, &entry, None).await.unwrap();
+    let first = store.header(&id("a")).await.unwrap().unwrap();
+    let owners = [&first, &below, &last, &fork].map(owner);
+    let owners = futures::future::join_all(owners).await;
+    assert_eq!(owners, [Some(id("a")), Some(id("a")), Some(id("a")), None]);
+    let is_of_first =
+        |error| matches!(error, SessionError::HasSnapshots(owner) if owner == id("a"));
+    for name in ["a", "b", "c"].map(id) {
+        let forked = runtime.fork(&name, None, None).await.map(drop);
+        let rewound = runtime.rewind_files(&name, 0, &root).await.map(drop);
+        let undone = runtime.undo_files(&name, 0, &root).await.map(drop);
+        for refused in [forked, rewound, undone] {
+            assert!(refused.is_err_and(is_of_first), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn imported_sessions_that_name_each_other_as_parents_have_no_snapshots() {
+    let store = MemoryStore::new();
+    let header = keep(&store, "a", "b", Some("call")).await;
+    keep(&store, "b", "a", Some("call")).await;
+    assert_eq!(snapshot_owner(&store, &header).await.unwrap(), None::<SessionId>);
 }

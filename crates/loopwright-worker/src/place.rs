@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_core::{AgentLoop, BoxError};
 use loopwright_sessions::{
-    ActionCx, AgentSession, SessionError, SessionHeader, SessionId, has_snapshots,
+    ActionCx, AgentSession, SessionError, SessionHeader, SessionId, snapshot_owner,
 };
 
 use crate::agents::AgentResolver;
@@ -37,6 +37,16 @@ pub(crate) struct AgentRefused(#[source] pub(crate) BoxError);
     "the directory of session {0} is stored as snapshots; start a worker with the same `--session-dirs` and `--snapshots`"
 )]
 pub(crate) struct SnapshotsElsewhere(SessionId);
+
+/// A sub-agent works in the directory of another session, which is stored as snapshots. Only jobs of that session restore it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "session {session} is a sub-agent of session {owner}, whose directory is stored as snapshots; submit a job to session {owner}"
+)]
+struct SnapshotsOfParent {
+    session: SessionId,
+    owner: SessionId,
+}
 
 /// Where a job is done. A place is used once.
 pub(crate) struct JobPlace<'a> {
@@ -134,23 +144,16 @@ impl<'a> JobPlace<'a> {
     }
 }
 
-/// Returns the session for which this one works as a sub-agent.
-fn subagent_of(session: &SessionHeader) -> Option<SessionId> {
-    session.call.as_ref().and(session.parent.clone())
-}
-
 /// Refuses a session whose last files this worker does not restore. The sub-agents of a session work in its directory.
 async fn refuse_snapshots(session: &SessionHeader, cx: &ActionCx<'_>) -> Result<(), SessionError> {
     if session.workdir.is_none() {
         return Ok(());
     }
-    let (mut id, mut parent) = (session.id.clone(), subagent_of(session));
-    loop {
-        if has_snapshots(&**cx.store, &id).await? {
-            return Err(SessionError::Action(SnapshotsElsewhere(id).into()));
-        }
-        let Some(above) = parent else { return Ok(()) };
-        let header = cx.store.header(&above).await?;
-        (id, parent) = (above, header.as_ref().and_then(subagent_of));
-    }
+    let Some(owner) = snapshot_owner(&**cx.store, session).await? else { return Ok(()) };
+    let refused = if owner == session.id {
+        SnapshotsElsewhere(owner).into()
+    } else {
+        SnapshotsOfParent { session: session.id.clone(), owner }.into()
+    };
+    Err(SessionError::Action(refused))
 }

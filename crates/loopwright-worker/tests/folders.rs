@@ -10,7 +10,10 @@ use std::{
 };
 
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{AgentLoop, Change, SideEffects, ToolOptions, ToolOutput};
+use loopwright_core::{
+    AgentLoop, AgentState, Change, RunOptions, SideEffects, ToolOptions, ToolOutput,
+    messages::Message,
+};
 use loopwright_sessions::{
     Job, JobOutcome, JobStatus, NewSession, SessionError, SessionHeader, SessionLog,
     SessionRuntime, SessionStore as _,
@@ -142,9 +145,9 @@ impl Machines {
     }
 
     /// Does a job until its tool waits forever, and ends the worker there.
-    async fn killed(&self, files: &[(&'static str, &'static str)]) -> Job {
+    async fn killed(&self, agent: &AgentLoop) -> Job {
         let job = self.world.push("a", "go").await;
-        let (worker, drain) = (self.worker(&self.agent(files)), CancellationToken::new());
+        let (worker, drain) = (self.worker(agent), CancellationToken::new());
         tokio::select! {
             counts = worker.run(&drain) => panic!("ended: {counts:?}"),
             () = self.hung.notified() => {}
@@ -220,7 +223,7 @@ async fn a_directory_that_has_the_last_content_is_used_as_it_is() {
 #[tokio::test]
 async fn a_recorded_call_comes_with_its_files_and_an_interrupted_one_without() {
     let mut machines = Machines::new().await;
-    let job = machines.killed(&[("a.txt", "1"), ("b.txt", "half")]).await;
+    let job = machines.killed(&machines.agent(&[("a.txt", "1"), ("b.txt", "half")])).await;
     assert_eq!(machines.files(), of([("a.txt", "1"), ("b.txt", "half")]));
     machines.switch("two");
     machines.worker(&machines.agent(&[])).run(&CancellationToken::new()).await;
@@ -233,6 +236,44 @@ async fn a_recorded_call_comes_with_its_files_and_an_interrupted_one_without() {
     machines.world.push("a", "again").await;
     machines.worker(&machines.agent(&[])).run(&CancellationToken::new()).await;
     assert_eq!(machines.files(), of([("a.txt", "1")]));
+}
+
+#[tokio::test]
+async fn a_recorded_call_of_a_sub_agent_comes_with_its_files() {
+    let mut machines = Machines::new().await;
+    let (child, hung) = (machines.agent(&[("a.txt", "1")]), Arc::clone(&machines.hung));
+    let delegate = MockTool::with_cx("delegate", "", move |_, cx| {
+        let (child, hung) = (child.clone(), Arc::clone(&hung));
+        Box::pin(async move {
+            let journal = cx.journal.map(|it| it.child(cx.key));
+            let options = RunOptions { journal, ..RunOptions::default() };
+            let state = AgentState::new().with_message(Message::user("go"));
+            child.start(state, options).finish().await;
+            hung.notify_one();
+            pending().await
+        })
+    });
+    let once = ToolOptions { side_effects: SideEffects::AtMostOnce, ..ToolOptions::default() };
+    let call = ScenarioStep::tool_calls([("delegate", json!({}))]);
+    let parent = agent(&FakeModel::script([call])).with_tool(delegate.with_options(once));
+    let job = machines.killed(&parent).await;
+    machines.switch("two");
+    machines.worker(&machines.agent(&[])).run(&CancellationToken::new()).await;
+    // The call of the session waits for a decision, because its outcome is unknown.
+    assert_eq!(machines.world.record(&job).await.status, JobStatus::NeedsInput);
+    assert_eq!(machines.files(), of([("a.txt", "1")]));
+}
+
+#[tokio::test]
+async fn a_session_that_was_rewound_continues_with_its_last_files() {
+    let mut machines = Machines::new().await;
+    assert_eq!(machines.job(&[("a.txt", "1")]).await, completed());
+    let runtime =
+        SessionRuntime::new(Arc::clone(&machines.world.store) as _, Same(machines.agent(&[])));
+    runtime.rewind(&id("a"), 0).await.unwrap();
+    machines.switch("two");
+    assert_eq!(machines.job(&[("b.txt", "2")]).await, completed());
+    assert_eq!(machines.files(), of([("a.txt", "1"), ("b.txt", "2")]));
 }
 
 #[tokio::test]
@@ -289,6 +330,35 @@ async fn a_session_with_snapshots_is_left_to_workers_that_restore_them() {
     );
     let record = machines.world.record(&left).await;
     assert_eq!((record.status, record.reason.as_deref()), (outcome.status(), outcome.reason()));
+    assert_eq!(machines.files(), of([("a.txt", "1")]));
+}
+
+#[tokio::test]
+async fn the_sub_agents_of_a_session_with_snapshots_continue_only_with_it() {
+    let machines = Machines::new().await;
+    assert_eq!(machines.job(&[("a.txt", "1")]).await, completed());
+    let store = &machines.world.store;
+    let parent = store.header(&id("a")).await.unwrap().unwrap();
+    let now = machines.clock.env(0).clock.now();
+    let header = parent.subagent(&"call".into(), SessionHeader::new(id("b"), "agent", now));
+    let definition = &AgentDefinition::new("agent", "works", "You work.");
+    let new = NewSession { header: &header, definition, changes: &[] };
+    store.create(new).await.unwrap();
+    let agent = machines.agent(&[("a.txt", "2")]);
+    let without = machines.world.worker(&agent).with_env(machines.clock.env(0));
+    for worker in [machines.worker(&agent), without] {
+        let job = machines.world.push(header.id.as_str(), "go").await;
+        worker.run(&CancellationToken::new()).await;
+        let outcome = JobOutcome::Failed(
+            format!(
+                "session {} is a sub-agent of session a, whose directory is stored as snapshots; submit a job to session a",
+                header.id
+            )
+            .into(),
+        );
+        let record = machines.world.record(&job).await;
+        assert_eq!((record.status, record.reason.as_deref()), (outcome.status(), outcome.reason()));
+    }
     assert_eq!(machines.files(), of([("a.txt", "1")]));
 }
 

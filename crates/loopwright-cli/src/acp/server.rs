@@ -218,7 +218,6 @@ impl Server {
         startup.sources.editor_servers = servers;
         let conversation = startup.conversation(&self.cli, &agent, &typed, "chat");
         let mut conversation = Box::pin(conversation).await?;
-        conversation.refuse_snapshots().await?;
         if let Some(files) = self.files.get().files(&self.connection, id.as_str()) {
             conversation.setup.workdir = conversation.setup.workdir.clone().with_editor(files);
         }

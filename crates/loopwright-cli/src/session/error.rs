@@ -215,10 +215,16 @@ pub enum SessionsError {
         /// What is missing.
         problem: String,
     },
+    /// Its directory is stored as snapshots, which turns in this process would not restore.
+    #[error(
+        "the directory of session {id} is stored as snapshots, which only workers with `--session-dirs` and `--snapshots` restore; use `loopwright submit --session {id}`, or copy the files with `loopwright sessions fetch {id}`",
+        id = short(.0)
+    )]
+    HasSnapshots(SessionId),
     /// Another folder stands where its open calls were requested.
     #[error(
-        "{path} is not the folder in which session {} requested its open calls; to run them in this folder, add `-C {path}`",
-        short(id)
+        "{path} is not the folder in which session {id} requested its open calls; to run them in this folder, use `loopwright run --resume {id} -C {path}`",
+        id = short(id)
     )]
     ReplacedFolder {
         /// The session.
@@ -250,7 +256,8 @@ impl SessionsError {
                 | SessionError::Status(_)
                 | SessionError::NotPending { .. }
                 | SessionError::Superseded { .. }
-                | SessionError::Decision(_),
+                | SessionError::Decision(_)
+                | SessionError::HasSnapshots(_),
             ) => ExitCode::Usage,
             Self::Session(_)
             | Self::DeletedMeanwhile(_)

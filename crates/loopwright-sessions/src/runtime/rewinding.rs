@@ -19,6 +19,8 @@ use crate::{
     store::LoadedSession,
     undo,
 };
+#[cfg(all(feature = "files", target_os = "linux"))]
+use crate::{repository::refuse_snapshots, store::StoreError};
 
 impl SessionRuntime {
     /// Creates a session that starts with the changes of this one, up to its end or to the end of a
@@ -29,7 +31,7 @@ impl SessionRuntime {
     /// # Errors
     ///
     /// Returns an error if the session or step does not exist, the ID is taken, or the directory of the session is stored as
-    /// [snapshots](crate::has_snapshots).
+    /// [snapshots](crate::snapshot_owner).
     pub async fn fork(
         &self,
         id: &SessionId,
@@ -81,7 +83,7 @@ impl SessionRuntime {
     /// # Errors
     ///
     /// As for `rewind`. Also returns an error if the directory of the session is stored as
-    /// [snapshots](crate::has_snapshots). A file that cannot be read or written is kept, like one that has changed.
+    /// [snapshots](crate::snapshot_owner). A file that cannot be read or written is kept, like one that has changed.
     #[cfg(all(feature = "files", target_os = "linux"))]
     pub async fn rewind_files(
         &self,
@@ -89,7 +91,7 @@ impl SessionRuntime {
         to: impl Into<RewindPoint>,
         root: &WorkspaceRoot,
     ) -> Result<(AgentSession, Vec<(String, UndoOutcome)>), SessionError> {
-        crate::repository::refuse_snapshots(&**self.store(), id).await?;
+        self.refuse_snapshots(id).await?;
         let undo = async |at| undo::undo(&**self.store(), id, root, at).await;
         self.rewind_after(id, to.into(), undo).await
     }
@@ -107,7 +109,7 @@ impl SessionRuntime {
         to: impl Into<RewindPoint>,
         root: &WorkspaceRoot,
     ) -> Result<Vec<(String, UndoOutcome)>, SessionError> {
-        crate::repository::refuse_snapshots(&**self.store(), id).await?;
+        self.refuse_snapshots(id).await?;
         let to = to.into();
         let lease = self.lease(id).await?;
         let undone = async {
@@ -198,6 +200,14 @@ impl SessionRuntime {
         let loaded = self.repository.loaded(id).await?;
         let at = point_of(id, &loaded.changes, to)?;
         Ok((loaded, at))
+    }
+
+    /// Returns an error if the directory in which a session works is stored as snapshots.
+    #[cfg(all(feature = "files", target_os = "linux"))]
+    async fn refuse_snapshots(&self, id: &SessionId) -> Result<(), SessionError> {
+        let header = self.store().header(id).await?;
+        let header = header.ok_or_else(|| StoreError::NotFound(id.clone()))?;
+        refuse_snapshots(&**self.store(), &header).await
     }
 
     /// Does something and goes back, holding the lease.
