@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_agent::LoopFactory;
-use loopwright_core::BoxError;
-use loopwright_sessions::{AgentSession, SessionHeader, SessionRepository, SessionStore};
+use loopwright_core::{BoxError, Hook};
+use loopwright_sessions::{
+    AgentSession, SessionHeader, SessionRepository, SessionStore, snapshot_owner,
+};
 use loopwright_worker::AgentResolver;
 
 use crate::agent::Setup;
@@ -16,6 +18,7 @@ use crate::chosen_rules;
 use crate::conversation::noting_files;
 use crate::loops::FixedLoop;
 use crate::session::SessionsError;
+use crate::session_folder::{KeepFolder, SessionFolder};
 use crate::startup::{NoopListener, Startup};
 use crate::worker_roots::WorkerRoots;
 
@@ -33,10 +36,20 @@ pub(crate) struct SessionAgents {
 impl AgentResolver for SessionAgents {
     async fn of(&self, header: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
         let session = SessionRepository::new(Arc::clone(&self.store)).load(&header.id).await?;
-        self.of_session(&session).await
+        let setup = Box::pin(self.setup(&session)).await?;
+        self.agent(&setup, header, NoopListener)
     }
 
     async fn of_session(&self, session: &AgentSession) -> Result<Arc<dyn LoopFactory>, BoxError> {
+        let setup = Box::pin(self.setup(session)).await?;
+        let folder = self.folder(session, setup.workdir.path()).await?;
+        self.agent(&setup, session.header(), KeepFolder::new(folder, session.state()))
+    }
+}
+
+impl SessionAgents {
+    /// Prepares the agent of a session.
+    async fn setup(&self, session: &AgentSession) -> Result<Setup, BoxError> {
         let header = session.header();
         // Before anything of the folder is read. A session without one works where the worker was started.
         if let Some(folder) = header.workdir.as_deref() {
@@ -54,8 +67,33 @@ impl AgentResolver for SessionAgents {
             return Err(SessionsError::Moved { id, path, real }.into());
         }
         // A session keeps its own instructions.
-        let setup = Setup { system_prompt: None, ..setup };
-        let agent = noting_files(&setup, &self.store, &header.id).build(NoopListener)?;
+        Ok(Setup { system_prompt: None, ..setup })
+    }
+
+    /// Checks that no other folder has taken the place of the one in which a session worked, and returns it. `None` means that
+    /// the folder is restored from snapshots, so that it is a new one each time.
+    async fn folder(
+        &self,
+        session: &AgentSession,
+        path: &Path,
+    ) -> Result<Option<SessionFolder>, BoxError> {
+        if snapshot_owner(&*self.store, session.header()).await?.is_some() {
+            return Ok(None);
+        }
+        let folder = SessionFolder::of(path);
+        if let Some(folder) = &folder {
+            folder.check(session, false)?;
+        }
+        Ok(folder)
+    }
+
+    fn agent(
+        &self,
+        setup: &Setup,
+        session: &SessionHeader,
+        listener: impl Hook + 'static,
+    ) -> Result<Arc<dyn LoopFactory>, BoxError> {
+        let agent = noting_files(setup, &self.store, &session.id).build(listener)?;
         Ok(Arc::new(FixedLoop(agent)))
     }
 }
