@@ -124,6 +124,32 @@ fn a_worker_applies_the_rules_of_the_session() {
 }
 
 #[test]
+fn a_worker_keeps_the_restrictions_of_the_session() {
+    let world = World::new().file("project/a.txt", "x");
+    let calls = ["touch b.txt", "rm a.txt", "touch c.txt"].map(|it| streamed_call("", it));
+    let server = Server::start(calls);
+    let model = ["-m", "openai-compatible/test", "--base-url", &server.url];
+    let restricted = ["--permission-mode", "ask", "--deny", "Bash(rm *)", "--tools", "Bash"];
+    let run = [&["run", "Go.", "--output-format", "json"], &model[..], &restricted].concat();
+    let paused = world.run(&run);
+    assert_eq!(paused.status, 9, "{paused:?}");
+    let id = session(&paused);
+    assert_eq!(world.run(&["sessions", "decide", &id, "approve"]).status, 0);
+    let submit = [&["submit", "--session", &id], &model[..]].concat();
+    assert_eq!(world.run(&submit).status, 0);
+    let worked = world.run(&[&["worker", "--exit-when-idle", "--json"], &model[..]].concat());
+    let job: Value = serde_json::from_str(worked.stdout.lines().next().unwrap()).unwrap();
+    let there = ["a.txt", "b.txt", "c.txt"].map(|it| world.path("project").join(it).exists());
+    assert_eq!((&job["status"], there), (&json!("needs_input"), [true, true, false]), "{worked:?}");
+    let tools = |request: &Value| {
+        let tools = request["tools"].as_array().unwrap().iter();
+        tools.map(|it| it["function"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let offered: Vec<_> = server.heard().iter().map(|(_, request)| tools(request)).collect();
+    assert_eq!(offered, [["bash", "bash_start", "bash_read", "bash_stop"]; 3]);
+}
+
+#[test]
 fn a_new_session_in_chat_asks_about_what_was_allowed_in_the_one_before() {
     let world = World::at_terminal().file("project/a.txt", "x");
     let server = Server::start([removing(), removing(), removing()].into_iter().flatten());
