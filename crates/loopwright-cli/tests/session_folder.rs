@@ -93,7 +93,7 @@ fn a_worker_runs_no_approved_call_in_another_repository_at_the_path() {
     let world = replace(world, "");
     let refused = work(&world, &server, &id, &[]);
     assert!(refused.stdout.starts_with("failed "), "{refused:?}");
-    let told = "/project is another folder than the one in which session";
+    let told = "/project is not the folder in which session";
     assert!(refused.stdout.contains(told), "{refused:?}");
     assert!(world.path("project/a.txt").exists());
     let named = run(&world, &server, &["--resume", &id, "-C", "."]);
@@ -107,7 +107,7 @@ fn a_worker_runs_an_approved_call_in_a_fresh_clone_of_the_same_repository() {
     let world = replace(world, CONFIG);
     let worked = work(&world, &server, &id, &[]);
     assert!(worked.stdout.starts_with("completed "), "{worked:?}");
-    assert!(!worked.stderr.contains("another folder"), "{worked:?}");
+    assert!(!worked.stderr.contains("is not the folder"), "{worked:?}");
     assert!(!world.path("project/a.txt").exists());
 }
 
@@ -120,7 +120,7 @@ fn a_worker_continues_a_session_without_open_calls_in_another_folder_with_one_wa
     let warned = || {
         let done = work(&world, &server, &id, &["Go."]);
         assert!(done.stdout.starts_with("completed "), "{done:?}");
-        done.stderr.contains("/project is another folder than the one in which session")
+        done.stderr.contains("/project is not the folder in which session")
     };
     assert_eq!([warned(), warned()], [true, false]);
 }

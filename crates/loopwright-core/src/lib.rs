@@ -98,7 +98,7 @@ pub use crate::{
 };
 
 #[cfg(feature = "json-schema")]
-pub use crate::tool::{is_bounded_check, is_bounded_schema};
+pub use crate::tool::BoundedSchema;
 
 /// `true` if this build checks every keyword of JSON Schema: it has the feature `json-schema`.
 ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jsonschema::Validator;
 use loopwright_core::messages::ResponseFormat;
-use loopwright_core::{SCHEMA_TOO_COMPLEX, is_bounded_check, is_bounded_schema};
+use loopwright_core::{BoundedSchema, SCHEMA_TOO_COMPLEX};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -21,6 +21,7 @@ pub(super) struct Shape {
     /// What the data itself must be.
     schema: Value,
     wrap: Wrap,
+    bounded: BoundedSchema,
     validator: Validator,
 }
 
@@ -65,12 +66,12 @@ impl Shape {
     ///
     /// Returns an error if it is none; the text says why.
     pub(super) fn new(schema: &Value, absence: Absence) -> Result<Self, String> {
-        if !is_bounded_schema(schema) {
+        let Some(bounded) = BoundedSchema::new(schema) else {
             return Err(
                 "it applies too many schemas to one value, or refers to one that is not in it"
                     .to_owned(),
             );
-        }
+        };
         let validator = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
         let is_object = schema["type"] == "object";
         let wrap = match absence {
@@ -79,7 +80,7 @@ impl Shape {
             Absence::Denied => Wrap::Value,
         };
         let outer = Arc::new(wrapped(schema.clone(), wrap));
-        Ok(Self { outer, schema: schema.clone(), wrap, validator })
+        Ok(Self { outer, schema: schema.clone(), wrap, bounded, validator })
     }
 
     /// Returns the shape as the form of an answer: strict, so that the provider enforces it, if it has a strict
@@ -125,7 +126,7 @@ impl Shape {
     }
 
     fn check(&self, value: Value) -> Result<Value, Vec<String>> {
-        if !is_bounded_check(&self.schema, &value) {
+        if !self.bounded.admits(&value) {
             return Err(vec![SCHEMA_TOO_COMPLEX.to_owned()]);
         }
         if self.validator.is_valid(&value) {

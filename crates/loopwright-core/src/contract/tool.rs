@@ -49,7 +49,7 @@ use crate::{
 
 pub(crate) use self::any::RawArgs;
 #[cfg(feature = "json-schema")]
-pub use self::schema_check::{is_bounded_check, is_bounded_schema};
+pub use self::schema_check::BoundedSchema;
 #[cfg(feature = "engine")]
 pub(crate) use self::source::AttachedSource;
 pub use self::{

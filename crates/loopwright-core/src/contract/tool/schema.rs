@@ -11,9 +11,7 @@ use serde_json::{Value, json};
 
 use super::fast_check::FastSchema;
 #[cfg(feature = "json-schema")]
-use super::schema_check::{
-    MAX_VIOLATIONS, SCHEMA_TOO_COMPLEX, is_bounded_check, is_bounded_schema,
-};
+use super::schema_check::{BoundedSchema, MAX_VIOLATIONS, SCHEMA_TOO_COMPLEX};
 #[cfg(feature = "engine")]
 use super::schema_check::{keyword_beyond, violations};
 
@@ -52,7 +50,7 @@ pub(super) struct Checker {
     #[cfg(feature = "engine")]
     keyword_beyond: OnceLock<Option<String>>,
     #[cfg(feature = "json-schema")]
-    validator: OnceLock<Option<jsonschema::Validator>>,
+    validator: OnceLock<Option<(BoundedSchema, jsonschema::Validator)>>,
 }
 
 impl Checker {
@@ -92,13 +90,16 @@ impl Checker {
     #[cfg(feature = "json-schema")]
     fn validate(&self, arguments: &Value, _keyword: &str) -> Vec<String> {
         let usable = || {
-            is_bounded_schema(&self.schema).then(|| jsonschema::validator_for(&self.schema).ok())
+            let bounded = BoundedSchema::new(&self.schema)?;
+            Some((bounded, jsonschema::validator_for(&self.schema).ok()?))
         };
-        let validator = self.validator.get_or_init(|| usable().flatten());
-        if validator.is_some() && !is_bounded_check(&self.schema, arguments) {
+        let Some((bounded, validator)) = self.validator.get_or_init(usable) else {
+            return Vec::new();
+        };
+        if !bounded.admits(arguments) {
             return vec![SCHEMA_TOO_COMPLEX.to_owned()];
         }
-        let errors = validator.iter().flat_map(|it| it.iter_errors(arguments));
+        let errors = validator.iter_errors(arguments);
         let text = |error: jsonschema::ValidationError<'_>| {
             let path = error.instance_path().to_string();
             format!("at {}: {error}", if path.is_empty() { "/" } else { &path })

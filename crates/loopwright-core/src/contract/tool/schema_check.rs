@@ -18,7 +18,7 @@ mod work;
 
 pub(super) use self::keywords::keyword_beyond;
 #[cfg(feature = "json-schema")]
-pub use self::work::{is_bounded_check, is_bounded_schema};
+pub use self::work::BoundedSchema;
 
 /// The most violations that are reported.
 pub(super) const MAX_VIOLATIONS: usize = 5;

@@ -157,6 +157,11 @@ fn a_schema_that_applies_exponentially_many_others_is_too_complex() {
 }
 
 #[cfg(feature = "json-schema")]
+fn is_bounded_schema(schema: &Value) -> bool {
+    BoundedSchema::new(schema).is_some()
+}
+
+#[cfg(feature = "json-schema")]
 #[test]
 fn the_validator_without_a_limit_gets_only_schemas_that_apply_a_bounded_number_of_others() {
     let bounded = [
@@ -201,6 +206,17 @@ fn a_small_schema_that_applies_exponentially_many_others_to_a_deep_value_is_too_
         assert_eq!(violation(60).as_deref(), Some(SCHEMA_TOO_COMPLEX), "{keyword}");
         assert_eq!(violation(8), None, "{keyword}");
     }
+}
+
+#[cfg(feature = "json-schema")]
+#[test]
+fn references_are_followed_once_for_all_checks() {
+    let (schema, deep) = doubling_below("items", 60);
+    let bounded = BoundedSchema::new(&schema).unwrap();
+    let shallow = json!([[[]]]);
+    // Nothing can follow them again.
+    drop(schema);
+    assert_eq!([&deep, &shallow, &deep].map(|it| bounded.admits(it)), [false, true, false]);
 }
 
 #[cfg(feature = "json-schema")]

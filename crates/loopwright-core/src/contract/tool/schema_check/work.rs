@@ -15,20 +15,33 @@ const MAX_NESTED: usize = 500;
 /// The keywords that refer to a schema.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Returns `true` if a schema applies a bounded number of others to one value, so that the check of a small value takes a bounded time.
-/// One with references that cannot be followed does not.
-pub fn is_bounded_schema(schema: &Value) -> bool {
-    let mut costs = Costs { references: References::of(schema), known: HashMap::new() };
-    costs.all_below(schema);
-    costs.known.values().all(|cost| *cost <= MAX_IN_PLACE)
+/// A schema that applies a bounded number of others to one value, with its references followed once for the checks of all values.
+///
+/// A small schema that refers to itself for members or items can apply exponentially many to a value that is as deep, so each value
+/// needs [`admits`](Self::admits) before it is validated.
+#[derive(Clone, Debug)]
+pub struct BoundedSchema {
+    /// The schemas that are applied, by number. The first one is the schema itself.
+    nodes: Vec<Node>,
 }
 
-/// Returns `true` if a [bounded](is_bounded_schema) schema applies at most a million others to a value and all that is in it. A small
-/// schema that refers to itself for members or items can apply exponentially many to a value that is as deep.
-pub fn is_bounded_check(schema: &Value, value: &Value) -> bool {
-    let mut work = Work { references: References::of(schema), left: MAX_APPLIED };
-    work.schema(schema, value, 0);
-    work.left > 0
+impl BoundedSchema {
+    /// Reads a schema. Returns `None` if it applies too many others to one value, or has references that cannot be followed: the
+    /// check of a small value could then take an unbounded time.
+    pub fn new(schema: &Value) -> Option<Self> {
+        let mut costs = Costs { references: References::of(schema), known: HashMap::new() };
+        costs.all_below(schema);
+        let is_bounded = costs.known.values().all(|cost| *cost <= MAX_IN_PLACE);
+        is_bounded.then(|| Self { nodes: Nodes::of(schema, &costs.references) })
+    }
+
+    /// Returns `true` if the schema applies at most a million others to a value and all that is in it.
+    #[must_use]
+    pub fn admits(&self, value: &Value) -> bool {
+        let mut work = Work { nodes: &self.nodes, left: MAX_APPLIED };
+        work.schema(0, value, 0);
+        work.left > 0
+    }
 }
 
 /// What the references of a schema refer to.
@@ -207,69 +220,127 @@ impl<'a> Costs<'a> {
     }
 }
 
-/// Counts the schemas that are applied to a value. It counts some that are not, such as those of patterns that no name matches.
+/// The number of a schema in a [`BoundedSchema`].
+type Number = usize;
+
+/// A schema, as far as it applies others. It includes some that are not applied, such as those of patterns that no name matches.
+#[derive(Clone, Debug, Default)]
+struct Node {
+    /// The schemas of the same value.
+    same: Vec<Number>,
+    /// Whether they are applied twice, because a keyword asks again what the others have looked at.
+    is_same_twice: bool,
+    /// The schemas of members with these names.
+    named: HashMap<String, Number>,
+    /// The schemas of every member.
+    each_member: Vec<Number>,
+    /// The schemas of items by their place.
+    placed: [Vec<Number>; 2],
+    /// The schemas of every item.
+    each_item: Vec<Number>,
+}
+
+/// The schemas that were found so far.
+struct Nodes<'a> {
+    nodes: Vec<Node>,
+    numbers: HashMap<*const Value, Number>,
+    /// Those that have not been read.
+    unread: Vec<(Number, &'a Map<String, Value>)>,
+}
+
+impl<'a> Nodes<'a> {
+    fn of(root: &'a Value, references: &References<'a>) -> Vec<Node> {
+        let mut nodes = Self { nodes: Vec::new(), numbers: HashMap::new(), unread: Vec::new() };
+        nodes.number(root);
+        while let Some((number, rules)) = nodes.unread.pop() {
+            nodes.nodes[number] = nodes.read(rules, references);
+        }
+        nodes.nodes
+    }
+
+    /// Returns the number of a schema, which is read later.
+    fn number(&mut self, schema: &'a Value) -> Number {
+        let next = self.nodes.len();
+        let number = *self.numbers.entry(schema).or_insert(next);
+        if number == next {
+            self.nodes.push(Node::default());
+            self.unread.extend(schema.as_object().map(|rules| (number, rules)));
+        }
+        number
+    }
+
+    fn all(&mut self, schemas: impl IntoIterator<Item = &'a Value>) -> Vec<Number> {
+        schemas.into_iter().map(|schema| self.number(schema)).collect()
+    }
+
+    fn read(&mut self, rules: &'a Map<String, Value>, references: &References<'a>) -> Node {
+        const AGAIN: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
+        const MEMBERS: [&str; 3] =
+            ["additionalProperties", "unevaluatedProperties", "propertyNames"];
+        const ITEMS: [&str; 4] = ["items", "additionalItems", "unevaluatedItems", "contains"];
+        let object = |name: &str| rules.get(name).and_then(Value::as_object);
+        let same = rules.iter().filter_map(|(keyword, rule)| references.in_place(keyword, rule));
+        let patterns = object("patternProperties").into_iter().flat_map(Map::values);
+        let list = |name: &str| rules.get(name).and_then(Value::as_array).into_iter().flatten();
+        Node {
+            same: self.all(same.flatten()),
+            is_same_twice: AGAIN.iter().any(|it| rules.contains_key(*it)),
+            named: object("properties")
+                .into_iter()
+                .flatten()
+                .map(|(name, schema)| (name.clone(), self.number(schema)))
+                .collect(),
+            each_member: self.all(patterns.chain(MEMBERS.iter().filter_map(|it| rules.get(*it)))),
+            placed: ["prefixItems", "items"].map(|name| self.all(list(name))),
+            each_item: self.all(ITEMS.iter().filter_map(|it| rules.get(*it))),
+        }
+    }
+}
+
+/// Counts the schemas that are applied to a value.
 struct Work<'a> {
-    references: References<'a>,
+    nodes: &'a [Node],
     /// How many more may be applied.
     left: usize,
 }
 
-impl<'a> Work<'a> {
-    fn schema(&mut self, schema: &'a Value, value: &Value, depth: usize) {
+impl Work<'_> {
+    fn schema(&mut self, number: Number, value: &Value, depth: usize) {
         let is_too_deep = depth > MAX_NESTED;
         self.left = if is_too_deep { 0 } else { self.left.saturating_sub(1) };
-        let Value::Object(rules) = schema else { return };
         if self.left == 0 {
             return;
         }
-        self.same_value(rules, value, depth);
-        if rules.contains_key("unevaluatedProperties") || rules.contains_key("unevaluatedItems") {
-            // They ask again what the others have looked at.
-            self.same_value(rules, value, depth);
+        let nodes = self.nodes;
+        let node = &nodes[number];
+        for _ in 0..=usize::from(node.is_same_twice) {
+            self.all(&node.same, value, depth);
         }
         match value {
-            Value::Object(members) => self.members(rules, members, depth),
-            Value::Array(items) => self.items(rules, items, depth),
+            Value::Object(members) => {
+                for (name, member) in members {
+                    self.all(node.named.get(name), member, depth);
+                    self.all(&node.each_member, member, depth);
+                }
+            }
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    self.all(node.placed.iter().filter_map(|it| it.get(at)), item, depth);
+                    self.all(&node.each_item, item, depth);
+                }
+            }
             _ => {}
         }
     }
 
-    fn same_value(&mut self, rules: &'a Map<String, Value>, value: &Value, depth: usize) {
-        for (keyword, rule) in rules {
-            for schema in self.references.in_place(keyword, rule).unwrap_or_default() {
-                self.schema(schema, value, depth + 1);
-            }
-        }
-    }
-
-    fn members(
+    fn all<'n>(
         &mut self,
-        rules: &'a Map<String, Value>,
-        members: &Map<String, Value>,
+        numbers: impl IntoIterator<Item = &'n Number>,
+        value: &Value,
         depth: usize,
     ) {
-        let named = rules.get("properties").and_then(Value::as_object);
-        let patterns = rules.get("patternProperties").and_then(Value::as_object);
-        let each = ["additionalProperties", "unevaluatedProperties", "propertyNames"];
-        let each: Vec<&Value> = each.iter().filter_map(|it| rules.get(*it)).collect();
-        for (name, member) in members {
-            let own = named.and_then(|it| it.get(name));
-            let patterns = patterns.into_iter().flat_map(Map::values);
-            for schema in own.into_iter().chain(patterns).chain(each.iter().copied()) {
-                self.schema(schema, member, depth + 1);
-            }
-        }
-    }
-
-    fn items(&mut self, rules: &'a Map<String, Value>, items: &[Value], depth: usize) {
-        let each = ["items", "additionalItems", "unevaluatedItems", "contains"];
-        let each: Vec<&Value> = each.iter().filter_map(|it| rules.get(*it)).collect();
-        let by_place = ["prefixItems", "items"].map(|it| rules.get(it).and_then(Value::as_array));
-        for (at, item) in items.iter().enumerate() {
-            let placed = by_place.iter().flatten().filter_map(|schemas| schemas.get(at));
-            for schema in placed.chain(each.iter().copied()) {
-                self.schema(schema, item, depth + 1);
-            }
+        for number in numbers {
+            self.schema(*number, value, depth + 1);
         }
     }
 }
