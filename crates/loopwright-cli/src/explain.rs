@@ -20,6 +20,7 @@ use crate::commands::Commands;
 use crate::config::{Bytes, Config, ConfigSources};
 use crate::permissions::RunPermissions;
 use crate::project::{plain, shown};
+use crate::render::sanitize_terminal;
 
 /// Says it in lines of a name and what it stands for.
 pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: &[OsString]) -> String {
@@ -94,14 +95,16 @@ fn changes(policy: &SandboxPolicy) -> String {
     }
     let is_discarded = policy.discards_changes();
     match staging_for(&policy.workdir) {
-        Some(_) if is_discarded => "discarded when a command exits".to_owned(),
-        None if is_discarded => {
-            "none: commands can only read, because you own no directory on the same file system"
-                .to_owned()
+        Ok(_) if is_discarded => "discarded when a command exits".to_owned(),
+        Err(reason) if is_discarded => {
+            format!(
+                "none: commands can only read, because {}",
+                sanitize_terminal(&reason.to_string())
+            )
         }
-        Some(place) => format!("staged in {}, applied when a command exits", plain(&place)),
-        None => {
-            "applied immediately, because you own no directory on the same file system".to_owned()
+        Ok(place) => format!("staged in {}, applied when a command exits", plain(&place)),
+        Err(reason) => {
+            format!("applied immediately, because {}", sanitize_terminal(&reason.to_string()))
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use loopwright_capabilities::files::WorkspaceRoot;
+use loopwright_sandbox::transaction::temporary_staging;
 use loopwright_sandbox::{BroadFolder, ResolvedPath, SandboxPolicy, key_paths};
 
 use crate::config::{Config, ConfigSources};
@@ -56,6 +57,7 @@ impl OwnPaths {
         let folders: BTreeSet<PathBuf> = sources.own_directory().into_iter().chain(usual).collect();
         let mut kept: Vec<PathBuf> = state_directory(sources).into_iter().collect();
         kept.extend(folders.iter().cloned());
+        kept.extend(temporary_staging());
         match StoreLocation::of(config, sources) {
             Ok(StoreLocation::Files(directory)) => kept.push(directory),
             Ok(StoreLocation::Sqlite(file)) => {

@@ -8,7 +8,7 @@ use std::process::ExitCode as ProcessExitCode;
 use loopwright_capabilities::bash::denial_notes;
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
-    NO_PLACE, Transaction, TransactionError, forget, made_at_once, passing_staging_for,
+    Transaction, TransactionError, forget, made_at_once, passing_staging_for,
 };
 use loopwright_sandbox::{
     Backend, BackendChoice, CapturedOutput, Command, ExitOutcome, Network, NetworkOutcome, Output,
@@ -93,8 +93,8 @@ async fn exec(args: &ExecArgs, commands: &Commands) -> ProcessExitCode {
     let mut shown = Shown { stdout: policy.output.head, stderr: policy.output.head };
     let mut observer = |stream: OutputStream, bytes: &[u8]| shown.show(stream, bytes);
     let sandbox = auto_select();
-    let transaction = match begin(args) {
-        Ok(transaction) => transaction,
+    let (transaction, direct) = match begin(args) {
+        Ok(begun) => begun,
         Err(error) => {
             console::fail(&error, ExitCode::Internal);
             return REFUSED.into();
@@ -105,7 +105,7 @@ async fn exec(args: &ExecArgs, commands: &Commands) -> ProcessExitCode {
             sandbox.run_staged(transaction, &command, &policy, &mut observer, &cancel).await
         } else {
             let mut output = sandbox.run(&command, &policy, &mut observer, &cancel).await?;
-            output.notes.extend(is_to_collect(args).then(|| made_at_once(NO_PLACE)));
+            output.notes.extend(direct.map(|reason| made_at_once(&reason)));
             Ok((output, None))
         }
     };
@@ -152,10 +152,15 @@ async fn exec(args: &ExecArgs, commands: &Commands) -> ProcessExitCode {
     exit_code.into()
 }
 
-/// Begins to collect changes, where that is wanted and possible.
-fn begin(args: &ExecArgs) -> Result<Option<Transaction>, TransactionError> {
-    let place = if is_to_collect(args) { passing_staging_for(&args.workdir) } else { None };
-    place.map(|place| Transaction::begin(&place, &args.workdir)).transpose()
+/// Begins to collect changes, where that is wanted and possible. If it is not possible, returns the reason.
+fn begin(args: &ExecArgs) -> Result<(Option<Transaction>, Option<String>), TransactionError> {
+    if !is_to_collect(args) {
+        return Ok((None, None));
+    }
+    match passing_staging_for(&args.workdir) {
+        Ok(place) => Ok((Some(Transaction::begin(&place, &args.workdir)?), None)),
+        Err(reason) => Ok((None, Some(reason.to_string()))),
+    }
 }
 
 fn is_to_collect(args: &ExecArgs) -> bool {

@@ -19,6 +19,7 @@
 //! | `scan` | the staged changes, compared with the current files |
 //! | `plan` | the steps, and the record of them |
 //! | `apply` | executing a plan, from the point where it stopped |
+//! | `staging` | the folders in which changes can be staged, and why others cannot |
 //! | `turn` | the lock under which changes are judged and applied |
 //! | `undo` | undoing changes |
 //! | `notes` | messages about changes |
@@ -30,6 +31,7 @@ mod notes;
 mod place;
 mod plan;
 mod scan;
+mod staging;
 mod turn;
 mod undo;
 
@@ -44,8 +46,9 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 
 pub use self::error::TransactionError;
-pub use self::notes::{NO_PLACE, made_at_once, not_staged};
+pub use self::notes::{made_at_once, not_staged};
 pub use self::scan::{ChangeKind, Changes, Conflict, PathChange, Refused};
+pub use self::staging::{NoStaging, passing_staging_for, staging_for, temporary_staging};
 pub use self::undo::{Before, Undone, originals, root_of, undo};
 
 use self::plan::{Identity, Plan};
@@ -112,8 +115,8 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`TransactionError::Elsewhere`] if the two are on different file systems, or one contains
-    /// the other.
+    /// [`TransactionError::Elsewhere`] if the two are on different file systems or mounts, or one
+    /// contains the other. [`TransactionError::NotChangeable`] if the user may not write to `root`.
     pub fn begin(staging: &Path, root: &Path) -> Result<Self, TransactionError> {
         let root = fs::canonicalize(root).map_err(TransactionError::at(root))?;
         DirBuilder::new()
@@ -122,13 +125,11 @@ impl Transaction {
             .create(staging)
             .map_err(TransactionError::at(staging))?;
         let staging = fs::canonicalize(staging).map_err(TransactionError::at(staging))?;
-        let device =
-            |path: &Path| fs::metadata(path).map(|it| it.dev()).map_err(TransactionError::at(path));
-        if device(&staging)? != device(&root)?
-            || staging.starts_with(&root)
-            || root.starts_with(&staging)
-        {
+        if !staging::can_stage(&staging, &root) {
             return Err(TransactionError::Elsewhere { staging, root });
+        }
+        if !staging::is_changeable(&root).map_err(TransactionError::at(&root))? {
+            return Err(TransactionError::NotChangeable { root });
         }
         for (record, error) in recover_all(&staging).failed {
             // What cannot be finished elsewhere is no hindrance here.
@@ -238,7 +239,8 @@ impl Transaction {
             return Ok(Applied { changed: changes.made, conflicts: Vec::new(), record: None });
         }
         let (root, root_is) = (self.root.clone(), Some(self.root_is));
-        let plan = Plan { root, root_is, steps: changes.steps, folders: changes.folders };
+        let Changes { made, looked, steps, folders, .. } = changes;
+        let plan = Plan { root, root_is, looked: Some(looked), steps, folders };
         if !result.is_empty() {
             let path = self.folder.join(RESULT);
             fs::write(&path, result).map_err(TransactionError::at(&path))?;
@@ -246,7 +248,7 @@ impl Transaction {
         plan.record(&self.folder)?;
         self.applied = true;
         let conflicts = apply::carry_out(&self.folder, &plan)?;
-        Ok(Applied { changed: changes.made, conflicts, record: Some(kept(&self.folder)) })
+        Ok(Applied { changed: made, conflicts, record: Some(kept(&self.folder)) })
     }
 
     /// Records that changes cannot be staged and are applied immediately from now on. A process
@@ -313,7 +315,7 @@ impl Fate {
                     forget(&folder);
                     return Ok(Self::NotApplied);
                 }
-                Some(plan) => apply::carry_out(&folder, &plan).map(drop)?,
+                Some(plan) => apply::finish(&folder, &plan).map(drop)?,
                 None if folder.join(DIRECT).exists() => return Ok(Self::Unknown),
                 None => return Ok(Self::NotApplied),
             }
@@ -379,7 +381,7 @@ fn recover_all(staging: &Path) -> Recovered {
         let Ok(Some(_lock)) = lock(&folder) else { continue };
         let done = Plan::read(&folder).and_then(|plan| match plan {
             Some(plan) if plan.is_root_replaced() => Ok(None),
-            Some(plan) => apply::carry_out(&folder, &plan).map(|_| Some(plan.root)),
+            Some(plan) => apply::finish(&folder, &plan).map(|_| Some(plan.root)),
             None => Ok(None),
         });
         match done {
@@ -421,45 +423,6 @@ fn kept(folder: &Path) -> PathBuf {
 fn is_old(path: &Path, age: Duration) -> bool {
     let modified = fs::symlink_metadata(path).and_then(|it| it.modified());
     modified.is_ok_and(|it| it.elapsed().is_ok_and(|passed| passed > age))
-}
-
-/// Returns a folder of the user where changes can be staged and kept: the user's state folder
-/// (`$XDG_STATE_HOME`, else `~/.local/state`), else `/var/tmp`. `None` means that none of them is
-/// on the folder's file system and outside the folder.
-pub fn staging_for(root: &Path) -> Option<PathBuf> {
-    let variable =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = variable("XDG_STATE_HOME")
-        .or_else(|| variable("HOME").map(|home| home.join(".local").join("state")));
-    let state = state.map(|state| state.join("loopwright").join("changes"));
-    first_usable(root, state.into_iter().chain([temporary("/var/tmp")]))
-}
-
-/// Returns a folder for changes that are never undone: a folder for temporary files, if one is on
-/// the same file system.
-pub fn passing_staging_for(root: &Path) -> Option<PathBuf> {
-    let temporary = [temporary(std::env::temp_dir()), temporary("/tmp"), temporary("/var/tmp")];
-    first_usable(root, temporary).or_else(|| staging_for(root))
-}
-
-fn temporary(folder: impl AsRef<Path>) -> PathBuf {
-    folder.as_ref().join(format!("loopwright-{}", rustix::process::geteuid().as_raw()))
-}
-
-fn first_usable(root: &Path, places: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
-    let root = fs::canonicalize(root).ok()?;
-    let device = fs::metadata(&root).ok()?.dev();
-    let user = rustix::process::geteuid().as_raw();
-    places.into_iter().find(|place| {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(place);
-        let status = made.and_then(|()| fs::symlink_metadata(place));
-        // In a folder that every caller writes to, another user may have been first.
-        let is_own = status.is_ok_and(|it| {
-            it.is_dir() && it.uid() == user && it.mode() & 0o022 == 0 && it.dev() == device
-        });
-        let real = fs::canonicalize(place).unwrap_or_else(|_| place.clone());
-        is_own && !real.starts_with(&root) && !root.starts_with(&real)
-    })
 }
 
 /// Deletes the record of an applied change, which can then no longer be undone. A failed removal is
@@ -525,7 +488,15 @@ fn copy_attributes(root: &Path, upper: &Path) -> Result<(), TransactionError> {
     place::set_times(upper, &there).map_err(TransactionError::at(upper))
 }
 
-/// Returns the time by the clock of the file system, as it is when a transaction's lock is made.
+/// Returns the time by the clock of the file system as it is now.
+fn touched(folder: &Path) -> Result<Moment, TransactionError> {
+    let path = folder.join(LOCK);
+    let set = |status: fs::Metadata| fs::set_permissions(&path, status.permissions());
+    fs::metadata(&path).and_then(set).map_err(TransactionError::at(&path))?;
+    now(folder)
+}
+
+/// Returns the time by the clock of the file system, as it was when a transaction's lock was made or [touched].
 fn now(folder: &Path) -> Result<Moment, TransactionError> {
     let path = folder.join(LOCK);
     let status = fs::metadata(&path).map_err(TransactionError::at(&path))?;

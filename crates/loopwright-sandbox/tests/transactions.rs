@@ -314,6 +314,38 @@ async fn a_half_applied_transaction_is_finished_and_one_without_a_plan_is_remove
     assert_eq!((world.read("file"), record.exists()), ("two\n".to_owned(), true));
 }
 
+/// Writes a file when the clock of the file system has moved on.
+fn write_later(path: &Path) {
+    let modified = || fs::metadata(path).unwrap().modified().unwrap();
+    fs::write(path, "first").unwrap();
+    let first = modified();
+    while modified() == first {
+        fs::write(path, "later").unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_finished_later_removes_no_folder_that_was_changed_meanwhile() {
+    for is_changed in [false, true] {
+        let world = World::new();
+        world.file("old/sub/file", "one");
+        let ran = staged(&world, "rm -r old; echo 1 > new").await;
+        let (folder, kept) = (ran.transaction.folder().to_path_buf(), ran.transaction.record());
+        ran.apply();
+        // As if the process had been killed before the first step.
+        fs::rename(&kept, &folder).unwrap();
+        fs::rename(folder.join("old/1"), world.path("old")).unwrap();
+        fs::rename(world.path("new"), folder.join("upper/new")).unwrap();
+        if is_changed {
+            write_later(&world.path("old/sub/mine"));
+        }
+        let root = fs::canonicalize(world.path("")).unwrap();
+        assert_eq!(recover(&world.outside("staging")).unwrap(), [root]);
+        let left = ["old/sub/file", "old/sub/mine", "new"].map(|it| world.path(it).exists());
+        assert_eq!(left, [is_changed, is_changed, true]);
+    }
+}
+
 /// Lets a copy take the place of the working folder, as when it is restored from a snapshot.
 fn replace_folder(world: &World) {
     let (folder, old, new) = (world.path(""), world.outside("old"), world.outside("new"));

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use loopwright_core::{CallState, ChangedFile, FilesChanged, ToolCx, ToolOutput};
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
-    Applied, Before, ChangeKind, Changes, Fate, NO_PLACE, PathChange, Transaction,
-    TransactionError, Undone, originals, root_of, staging_for,
+    Applied, Before, ChangeKind, Changes, Fate, PathChange, Transaction, TransactionError, Undone,
+    originals, root_of, staging_for,
 };
 use loopwright_sandbox::{Backend, BackendChoice, SandboxPolicy, WorkdirAccess};
 
@@ -91,12 +91,13 @@ impl Collect {
             return Ok(Begun::Direct(None));
         }
         let place = match &self.place {
-            Place::In(place) => Some(place.clone()),
+            Place::In(place) => Ok(place.clone()),
             Place::Found => staging_for(&policy.workdir),
-            Place::Nowhere => None,
+            Place::Nowhere => return Ok(Begun::Direct(None)),
         };
-        let Some(place) = place else {
-            return self.begin_direct(usual, entry, NO_PLACE.to_owned());
+        let place = match place {
+            Ok(place) => place,
+            Err(reason) => return self.begin_direct(usual, entry, reason.to_string()),
         };
         if let Some(entry) = entry.filter(|it| it.is_again && self.is_resumable(usual)) {
             match Fate::of(&place, &entry.name).map_err(BashError::Changes)? {
@@ -116,9 +117,10 @@ impl Collect {
                 }
                 Ok(Begun::Collected(transaction))
             }
-            Err(error @ TransactionError::Elsewhere { .. }) => {
-                self.begin_direct(usual, entry, error.to_string())
-            }
+            Err(
+                error @ (TransactionError::Elsewhere { .. }
+                | TransactionError::NotChangeable { .. }),
+            ) => self.begin_direct(usual, entry, error.to_string()),
             Err(error) => Err(BashError::Changes(error)),
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use loopwright_sandbox::transaction::{NO_PLACE, Transaction, staging_for};
+use loopwright_sandbox::transaction::{Transaction, staging_for};
 use loopwright_sandbox::{
     Backend, BackendSandbox, BroadPaths, Command, CopiedCache, Enforcement, Guarantee, Guarantees,
     Output, Sandbox, SandboxError, SandboxPolicy, Unavailable,
@@ -51,7 +51,7 @@ fn used(found: &[(Backend, Result<Guarantees, Unavailable>)]) -> Option<Backend>
 /// Finds where changes of commands in a folder are collected, by collecting those of a command in a folder beside that
 /// place. The error says why they are not.
 async fn collected(folder: &Path, backend: Backend) -> Result<PathBuf, String> {
-    let place = staging_for(folder).ok_or_else(|| NO_PLACE.to_owned())?;
+    let place = staging_for(folder).map_err(|reason| reason.to_string())?;
     let tried = place.join(format!("doctor-{}", std::process::id()));
     let result = collects(&tried, backend).await;
     // What is left is empty.

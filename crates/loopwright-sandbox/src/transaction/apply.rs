@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use rustix::fs::{
@@ -12,17 +12,30 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::UPPER;
 use super::error::TransactionError;
 use super::place::{self, Place};
 use super::plan::{Attributes, Look, Mark, Plan, Step, kept};
 use super::scan::Conflict;
+use super::{Moment, UPPER};
 use crate::beneath::through;
 use crate::removal;
 
-/// Makes every step that was not made yet, and puts on record that all are. Returns what could not be done because
-/// the path was changed since.
+/// Makes every step, and puts on record that all are made. Returns what could not be done because the path was changed since.
 pub(super) fn carry_out(folder: &Path, plan: &Plan) -> Result<Vec<Conflict>, TransactionError> {
+    work(folder, plan, None)
+}
+
+/// Does the same with the steps that an exited process has left. That may have been long ago, so a folder in which anything
+/// was changed since is not removed.
+pub(super) fn finish(folder: &Path, plan: &Plan) -> Result<Vec<Conflict>, TransactionError> {
+    work(folder, plan, plan.looked)
+}
+
+fn work(
+    folder: &Path,
+    plan: &Plan,
+    since: Option<Moment>,
+) -> Result<Vec<Conflict>, TransactionError> {
     for Attributes { path, .. } in plan.folders.iter().rev() {
         // What was collected is taken out of these, whatever rights they have; one that cannot be changed needs none.
         removal::make_writable(&folder.join(UPPER).join(path)).ok();
@@ -30,7 +43,7 @@ pub(super) fn carry_out(folder: &Path, plan: &Plan) -> Result<Vec<Conflict>, Tra
     let upper = folder.join(UPPER);
     let upper = place::open_root(&upper).map_err(TransactionError::at(&upper))?;
     let conflicts = match place::open_root(&plan.root) {
-        Ok(root) => Applying { folder, upper, root, plan }.make()?,
+        Ok(root) => Applying { folder, upper, root, plan, since }.make()?,
         // Nothing of a folder that is gone can be changed.
         Err(error) if is_refused(&error) => {
             plan.steps.iter().map(|step| Conflict { path: step.path().into() }).collect()
@@ -51,6 +64,8 @@ struct Applying<'a> {
     /// What is changed.
     root: OwnedFd,
     plan: &'a Plan,
+    /// When the files were compared. `None` if that was a moment ago.
+    since: Option<Moment>,
 }
 
 /// Moves what was applied to what is kept, which says that nothing is left to do.
@@ -61,6 +76,24 @@ fn put_away(folder: &Path, to: &Path) -> io::Result<()> {
         _ => {}
     }
     fs::rename(folder, to)
+}
+
+/// Returns `true` if the content of a file or folder in a folder was changed since. Applying changes only rights and names, so the
+/// time of the content decides.
+fn is_changed_within(folder: &Path, since: Moment) -> bool {
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let Ok(status) = entry.metadata() else { continue };
+            if (status.mtime(), status.mtime_nsec()) > since {
+                return true;
+            }
+            if status.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    false
 }
 
 enum Made {
@@ -100,7 +133,9 @@ impl Applying<'_> {
         }
         let place = Place::of(self.root.as_fd(), path)?;
         let Some(status) = place.status()? else { return Ok(Made::Done) };
-        if Mark::of_status(&status) != was {
+        let is_touched =
+            |since| was.is_folder() && is_changed_within(&self.plan.root.join(path), since);
+        if Mark::of_status(&status) != was || self.since.is_some_and(is_touched) {
             return Ok(Made::Conflict);
         }
         let rename = || renameat_with(&place.folder, place.name, CWD, &to, RenameFlags::NOREPLACE);

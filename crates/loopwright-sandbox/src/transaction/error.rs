@@ -9,11 +9,17 @@ use std::path::{Path, PathBuf};
 pub enum TransactionError {
     /// Changes can be staged only on the same file system as the folder, and outside it.
     #[error(
-        "changes to {root} cannot be staged in {staging}; choose a directory outside {root} on the same file system"
+        "changes to {root} cannot be staged in {staging}; choose a directory outside {root} on the same file system and mount"
     )]
     Elsewhere {
         /// The staging folder.
         staging: PathBuf,
+        /// The folder whose changes should be staged.
+        root: PathBuf,
+    },
+    /// The folder belongs to another user and cannot be written to, so nothing could be applied.
+    #[error("{root} belongs to another user, and you cannot write to it")]
+    NotChangeable {
         /// The folder whose changes should be staged.
         root: PathBuf,
     },

@@ -11,9 +11,6 @@ use crate::policy::SandboxPolicy;
 /// How many paths are named in one note.
 const MAX_NAMED: usize = 8;
 
-/// Why changes are made at once where [`staging_for`](super::staging_for) finds no place.
-pub const NO_PLACE: &str = "you own no folder on the same file system";
-
 /// Says in a sentence that changes were not collected, and why.
 pub fn made_at_once(reason: &str) -> String {
     format!(
@@ -64,7 +61,7 @@ impl Changes {
 impl Applied {
     /// Returns a message about the changes that could not be applied because of conflicts.
     pub fn notes(&self) -> Vec<String> {
-        conflict(&self.conflicts).into_iter().collect()
+        not_possible(&self.conflicts).into_iter().collect()
     }
 }
 
@@ -80,6 +77,17 @@ fn refusal(reason: &str, paths: &[&Path]) -> String {
             "changes to {named} were not applied: each of these paths {reason}; only the user can allow them"
         ),
     }
+}
+
+fn not_possible(conflicts: &[Conflict]) -> Option<String> {
+    let paths: Vec<&Path> = conflicts.iter().map(|it| it.path.as_path()).collect();
+    (!paths.is_empty()).then(|| {
+        format!(
+            "changes to {} were not applied: another process changed the files meanwhile, or they are in a folder of another user \
+                or on another file system; read them again before you retry",
+            named(&paths)
+        )
+    })
 }
 
 fn conflict(conflicts: &[Conflict]) -> Option<String> {

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use super::error::TransactionError;
-use super::{OLD, PLAN};
+use super::{Moment, OLD, PLAN};
 
 /// What is done to a folder. Every step can be repeated: the files show whether it was made.
 #[derive(Debug, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub(super) struct Plan {
     /// The folder that is changed. Plans of earlier versions do not say it.
     #[serde(default)]
     pub(super) root_is: Option<Identity>,
+    /// When the current files were compared. Plans of earlier versions do not say it.
+    #[serde(default)]
+    pub(super) looked: Option<Moment>,
     pub(super) steps: Vec<Step>,
     /// Rights and times of folders that were there before, set when all steps are made.
     pub(super) folders: Vec<Attributes>,

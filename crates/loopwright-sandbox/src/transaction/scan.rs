@@ -26,6 +26,8 @@ const CLOSES: Reason =
 #[derive(Debug)]
 pub struct Changes {
     pub(super) made: Vec<PathChange>,
+    /// When the scan began.
+    pub(super) looked: Moment,
     pub(super) steps: Vec<Step>,
     pub(super) folders: Vec<Attributes>,
     refused: Vec<Refused>,
@@ -108,7 +110,7 @@ impl Changes {
 impl Changes {
     /// How many of each there are so far.
     fn noted(&self) -> [usize; 5] {
-        let Self { made, steps, folders, refused, conflicts } = self;
+        let Self { made, steps, folders, refused, conflicts, .. } = self;
         [made.len(), steps.len(), folders.len(), refused.len(), conflicts.len()]
     }
 
@@ -141,14 +143,16 @@ pub(super) fn scan(
     began: Moment,
     screen: &Screen,
 ) -> Result<Changes, TransactionError> {
+    let looked = super::touched(folder)?;
     let upper = folder.join(UPPER);
-    let layers = Layers { upper: &upper, root, found: RefCell::default() };
+    let layers = Layers::new(&upper, root);
     let mut scan = Scan {
         layers,
         began,
         screen,
         changes: Changes {
             made: Vec::new(),
+            looked,
             steps: Vec::new(),
             folders: Vec::new(),
             refused: Vec::new(),
@@ -418,9 +422,15 @@ struct Layers<'a> {
     root: &'a Path,
     /// What was found where it is asked again and again: for what makes a repository, beside every file.
     found: RefCell<HashMap<PathBuf, Option<EntryKind>>>,
+    /// What was there before of the names that make a repository. Each removal asks for them in all folders around it.
+    was: RefCell<HashMap<PathBuf, Option<EntryKind>>>,
 }
 
-impl Layers<'_> {
+impl<'a> Layers<'a> {
+    fn new(upper: &'a Path, root: &'a Path) -> Self {
+        Self { upper, root, found: RefCell::default(), was: RefCell::default() }
+    }
+
     /// Returns `true` if what is below at a path is seen through what was collected.
     fn shows_below(&self, path: &Path) -> bool {
         path.ancestors().skip(1).all(|at| {
@@ -462,7 +472,11 @@ impl FolderView for Layers<'_> {
     }
 
     fn before(&self, path: &Path) -> Option<EntryKind> {
-        EntryKind::at(&self.root.join(path))
+        let look = || EntryKind::at(&self.root.join(path));
+        if !path.file_name().is_some_and(screen::makes_repository) {
+            return look();
+        }
+        *self.was.borrow_mut().entry(path.into()).or_insert_with(look)
     }
 
     fn content(&self, path: &Path) -> Option<Vec<u8>> {
@@ -547,5 +561,32 @@ impl Drop for Opened<'_> {
             // The plan says what it is to be in the end.
             fs::set_permissions(self.folder, self.status.permissions()).ok();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whether_a_folder_is_a_repository_is_looked_up_once_for_all_removals_in_it() {
+        let world = tempfile::tempdir().unwrap();
+        let (upper, root) = (world.path().join("upper"), world.path().join("root"));
+        let inner = root.join(".git/modules/inner");
+        fs::create_dir_all(inner.join("objects")).unwrap();
+        fs::create_dir_all(inner.join("refs")).unwrap();
+        fs::write(inner.join("HEAD"), "").unwrap();
+        let layers = Layers::new(&upper, &root);
+        let judge = |layers: &Layers<'_>, name: &str| {
+            let path = Path::new(".git/modules/inner").join(name);
+            Screen::standard().judge_removal(&path, layers).is_some()
+        };
+        let names = ["config", "refs/config", "objects/aa", "refs/heads/a"];
+        let expect = [true, false, false, false];
+        assert_eq!(names.map(|it| judge(&layers, it)), expect);
+        fs::remove_file(inner.join("HEAD")).unwrap();
+        assert_eq!(names.map(|it| judge(&layers, it)), expect);
+        // Where no repository is found, any folder may belong to one.
+        assert_eq!(names.map(|it| judge(&Layers::new(&upper, &root), it))[1], true);
     }
 }
