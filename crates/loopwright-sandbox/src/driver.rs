@@ -41,6 +41,14 @@ impl BackendSandbox {
         self.backend
     }
 
+    /// Returns why commands under this policy cannot have copies of the caches in
+    /// [`SandboxPolicy::copied_caches`]: a command of this process has tried it, and later ones do not try it again. `None` means
+    /// that no attempt has failed.
+    #[cfg(target_os = "linux")]
+    pub fn why_not_copied(&self, policy: &SandboxPolicy) -> Option<String> {
+        crate::uncopied::refusal(self.backend, policy)
+    }
+
     pub(crate) fn unavailable(&self, reason: impl Into<String>) -> Unavailable {
         Unavailable {
             driver: self.backend,
@@ -132,6 +140,7 @@ impl Sandbox for BackendSandbox {
     ) -> Result<SandboxChild, SandboxError> {
         use crate::job::Refusal;
         use crate::launch::{self, Failure};
+        use crate::uncopied;
 
         let program =
             self.find().map_err(|unavailable| SandboxError::Unavailable(vec![unavailable]))?;
@@ -143,6 +152,13 @@ impl Sandbox for BackendSandbox {
         if let (Network::Domains(_), false) = (&policy.network, is_enforced) {
             return Err(SandboxError::Unavailable(vec![self.no_domains()]));
         }
+        let has_overlays = self.backend == Backend::Namespaces && policy.staging.is_some();
+        let known = uncopied::refusal(self.backend, policy).is_some();
+        let policy = &match (known, has_overlays) {
+            (true, _) => uncopied::without_copies(policy),
+            (false, false) => uncopied::without_kept_cache(policy.clone()),
+            (false, true) => policy.clone(),
+        };
         let job = launch::job(self.backend, program.as_deref(), command, policy)?;
         match launch::launch(&job, command.stdin.clone()).await {
             Ok(live) => Ok(SandboxChild::live(live)),
@@ -166,9 +182,11 @@ impl Sandbox for BackendSandbox {
                     0 => format!("{stage} failed"),
                     errno => format!("{stage}: {}", std::io::Error::from_raw_os_error(errno)),
                 };
-                if stage == crate::linux::layers::STAGE && !policy.copied_caches.is_empty() {
-                    let without = SandboxPolicy { copied_caches: Vec::new(), ..policy.clone() };
-                    return self.spawn(command, &without).await;
+                let has_caches =
+                    !policy.copied_caches.is_empty() || uncopied::discards_cache(policy);
+                if stage == crate::linux::layers::STAGE && has_caches {
+                    uncopied::refuse(self.backend, policy, errno, &reason);
+                    return self.spawn(command, &uncopied::without_copies(policy)).await;
                 }
                 if stage == crate::linux::overlay::STAGE {
                     return Err(SandboxError::NotStaged { reason });

@@ -54,6 +54,8 @@ mod proxy;
 mod removal;
 #[cfg(target_os = "linux")]
 pub mod transaction;
+#[cfg(target_os = "linux")]
+mod uncopied;
 
 pub use access::{NetworkAccess, NetworkOutcome};
 pub use address::is_public_address;

@@ -17,7 +17,7 @@ use crate::command::Stdin;
 use crate::guarantee::Guarantees;
 use crate::job::{self, Event, HelperCommand, LaunchRequest};
 use crate::output::{ExitOutcome, Limit, Output, OutputStream, TimeoutKind};
-use crate::policy::{Network, OutputLimits};
+use crate::policy::{Backend, Network, OutputLimits};
 use crate::proxy::Proxy;
 
 /// How much is read at a time.
@@ -57,6 +57,7 @@ pub(crate) struct Live {
     began: Instant,
     driver: &'static str,
     staged: bool,
+    copied_caches: bool,
     proxy: Option<Proxy>,
     enforced: Guarantees,
     notes: Vec<String>,
@@ -135,6 +136,8 @@ impl Live {
             began,
             driver: job.backend.name(),
             staged: job.policy.staging.is_some(),
+            copied_caches: job.backend == Backend::Namespaces
+                && !job.policy.copied_caches.is_empty(),
             proxy: match (ends.gate, &job.policy.network) {
                 (Some(gate), Network::Domains(domains)) => {
                     Some(Proxy::start(gate, domains.clone()))
@@ -400,6 +403,7 @@ impl Live {
             driver: self.driver.to_owned(),
             notes: self.notes,
             staged: self.staged,
+            copied_caches: self.copied_caches,
             network,
         }
     }

@@ -30,6 +30,9 @@ pub struct Output {
     /// [`SandboxPolicy::with_transaction`](crate::SandboxPolicy::with_transaction) requires, instead of being applied
     /// immediately.
     pub staged: bool,
+    /// Whether the caches in [`SandboxPolicy::copied_caches`](crate::SandboxPolicy::copied_caches) were copies-on-write. If not,
+    /// the command could only read those that another field shows.
+    pub copied_caches: bool,
     /// The hosts that it reached by name, and those that were denied. Empty unless the policy
     /// grants [`Network::Domains`](crate::Network::Domains).
     pub network: Vec<NetworkAccess>,
@@ -103,6 +106,7 @@ impl Output {
             driver: String::new(),
             notes: Vec::new(),
             staged: false,
+            copied_caches: false,
             network: Vec::new(),
         }
     }

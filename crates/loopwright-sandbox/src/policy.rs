@@ -111,11 +111,13 @@ pub struct SandboxPolicy {
     /// backend gives it a home of its own, and otherwise at its real path; `XDG_CACHE_HOME` and the
     /// variables of package managers point to it. It contains only reproducible data, and no
     /// program outside the sandbox runs its content, so files in it do not count as changes and are
-    /// not screened. `None` means no cache. The backend [`Backend::Host`] ignores it.
+    /// not screened. A command whose changes are [discarded](WorkdirAccess::Discarded) has a copy, or, where its changes are not
+    /// staged, an empty folder. `None` means no cache. The backend [`Backend::Host`] ignores it.
     #[serde(default)]
     pub cache: Option<PathBuf>,
     /// Caches of the user that commands see as copies-on-write: they can change them, and the
-    /// user's files stay as they are. Only the backend [`Backend::Namespaces`] supports this; the
+    /// user's files stay as they are. Changes of a command whose changes are
+    /// [discarded](WorkdirAccess::Discarded) are discarded here, too. Only the backend [`Backend::Namespaces`] supports this; the
     /// others ignore it, as does this one where the kernel has no overlays.
     #[serde(default)]
     pub copied_caches: Vec<CopiedCache>,

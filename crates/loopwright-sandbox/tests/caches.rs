@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use loopwright_sandbox::transaction::Transaction;
 use loopwright_sandbox::{CopiedCache, ExitOutcome, SandboxPolicy};
 
 use crate::world::{World, sh, until_said};
@@ -161,4 +162,49 @@ async fn without_a_layer_a_cache_is_as_readable_as_the_policy_says() {
     let output = world.0.run(&sh(&line), &policy).await;
     assert_eq!(output.stdout.to_text(), "of the user ");
     assert_eq!(world.of_user("crates/a").as_deref(), Some("of the user"));
+}
+
+#[tokio::test]
+async fn a_command_whose_caches_cannot_be_copied_is_not_tried_with_copies_again() {
+    let world = Cached::new();
+    fs::write(world.0.outside("layer"), "not a folder").unwrap();
+    let policy = world.policy();
+    let says = async || {
+        let output = world.0.run(&sh("echo -n \"$CACHE\""), &policy).await;
+        (output.stdout.to_text(), output.copied_caches)
+    };
+    assert_eq!(world.0.driver().why_not_copied(&policy), None);
+    assert_eq!(says().await, (String::new(), false));
+    let reason = world.0.driver().why_not_copied(&policy).unwrap();
+    assert!(reason.starts_with("overlay of a cache: "), "{reason}");
+    // It would work now, but no command tries.
+    fs::remove_file(world.0.outside("layer")).unwrap();
+    assert_eq!(says().await, (String::new(), false));
+    assert!(!world.0.outside("layer").exists());
+    let other = CopiedCache { layer: world.0.outside("other"), ..world.copied() };
+    let output = world.0.run(&sh("true"), &world.0.policy().with_copied_cache(other)).await;
+    assert!(output.copied_caches);
+}
+
+#[tokio::test]
+async fn a_command_whose_changes_are_discarded_changes_no_cache_of_later_commands() {
+    let world = Cached::new();
+    let own = world.0.outside("own");
+    fs::create_dir(&own).unwrap();
+    fs::write(own.join("kept"), "own").unwrap();
+    let policy = world.policy().with_cache(&own);
+    let discarded = policy.clone().discard_changes();
+    let poison = "mkdir -p ~/.cache; for at in $CACHE/crates/a ~/.cache/a ~/.cache/kept; do \
+        echo -n poison > $at; cat $at; done";
+    let transaction = Transaction::begin(&world.0.outside("staging"), &world.0.path("")).unwrap();
+    let staged = discarded.clone().with_transaction(&transaction);
+    let said = world.0.run(&sh(&format!("cat ~/.cache/kept; {poison}")), &staged).await;
+    assert_eq!(said.stdout.to_text(), "ownpoisonpoisonpoison", "{}", said.stderr.to_text());
+    transaction.discard();
+    // In the background, changes are not staged.
+    let said = world.0.run(&sh(poison), &discarded).await;
+    assert_eq!(said.stdout.to_text(), "poisonpoisonpoison", "{}", said.stderr.to_text());
+    let said = world.0.run(&sh("cat $CACHE/crates/a ~/.cache/kept; ls ~/.cache"), &policy).await;
+    assert_eq!(said.stdout.to_text(), "of the userownkept\n", "{}", said.stderr.to_text());
+    assert_eq!(fs::read_dir(&own).unwrap().count(), 1);
 }

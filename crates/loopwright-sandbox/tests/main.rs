@@ -10,6 +10,7 @@ mod files;
 mod fuzzing;
 mod growth;
 mod inner_repositories;
+mod later_commands;
 mod memory;
 mod network;
 mod planted;

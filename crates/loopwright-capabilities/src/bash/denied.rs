@@ -43,9 +43,11 @@ pub(super) fn notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
         return notes;
     }
     notes.extend(missing_libraries(output, policy));
+    let copies = if output.copied_caches { copies(policy) } else { Vec::new() };
     for text in printed(output) {
         for line in text.lines() {
-            let named = complaint(line).and_then(|(said, path)| reason(said, &path, policy));
+            let named =
+                complaint(line).and_then(|(said, path)| reason(said, &path, policy, &copies));
             if let Some(note) = named.or_else(|| hidden_in_folder(line, policy))
                 && !notes.contains(&note)
                 && notes.len() < MAX
@@ -137,10 +139,17 @@ fn hidden_in_folder(line: &str, policy: &SandboxPolicy) -> Option<String> {
     (is_plain && is_hidden()).then(|| format!("`{}` is hidden in the sandbox", path.display()))
 }
 
-/// Says what keeps a command from a path. `None` means that it may be something else.
-fn reason(said: Said, path: &Path, policy: &SandboxPolicy) -> Option<String> {
+/// Returns the paths at which a command can change copies of caches, and the locks beside them.
+fn copies(policy: &SandboxPolicy) -> Vec<PathBuf> {
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let paths = policy.copied_caches.iter().flat_map(|it| [&it.folder].into_iter().chain(&it.lock));
+    paths.flat_map(|path| [path.clone(), real(path)]).collect()
+}
+
+/// Says what keeps a command from a path, which can change the files in `copies`. `None` means that it may be something else.
+fn reason(said: Said, path: &Path, policy: &SandboxPolicy, copies: &[PathBuf]) -> Option<String> {
     let is_in = |folder: &PathBuf| path.starts_with(folder);
-    let may_write = policy.write_paths.iter().chain(&policy.cache).any(is_in);
+    let may_write = policy.write_paths.iter().chain(&policy.cache).chain(copies).any(is_in);
     let may_read = policy.read_paths.iter().any(is_in);
     let in_folder = path.strip_prefix(&policy.workdir).ok();
     // Of the folder, a command sees that a hidden path exists; elsewhere it may not.
@@ -161,6 +170,7 @@ fn reason(said: Said, path: &Path, policy: &SandboxPolicy) -> Option<String> {
         return if is_below { not_visible(format!("~/{}", below.display())) } else { None };
     }
     let all = policy.read_paths.iter().chain(&policy.write_paths).chain(&policy.cache);
+    let all = all.chain(copies);
     let is_around = all.chain([&policy.workdir]).any(|shown| shown.starts_with(path));
     let is_own = OWN.iter().any(|own| path.starts_with(own));
     if is_around || is_own || said == Said::ReadOnly {
@@ -171,6 +181,8 @@ fn reason(said: Said, path: &Path, policy: &SandboxPolicy) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use loopwright_sandbox::CopiedCache;
+
     use super::*;
 
     fn check(stderr: &'static str, expect: &[&str]) {
@@ -281,12 +293,44 @@ mod tests {
     #[test]
     fn a_hidden_path_is_named_relative_to_the_folder_if_it_is_in_it() {
         let policy = SandboxPolicy::in_dir("/srv/web").hide("/srv/web/keys").hide("/opt/keys");
-        let reason = |said, path: &str| reason(said, Path::new(path), &policy);
+        let reason = |said, path: &str| reason(said, Path::new(path), &policy, &[]);
         let hidden = |path: &str| Some(format!("`{path}` is hidden in the sandbox"));
         assert_eq!(reason(Said::Denied, "/srv/web/keys/a"), hidden("keys/a"));
         assert_eq!(reason(Said::Missing, "/srv/web/keys/a"), None);
         assert_eq!(reason(Said::Missing, "/opt/keys/a"), hidden("/opt/keys/a"));
         assert_eq!(reason(Said::ReadOnly, "/opt/keys/a"), None);
+    }
+
+    #[test]
+    fn a_cache_that_the_command_can_change_is_not_said_to_be_denied() {
+        let cache = CopiedCache {
+            lock: Some("/home/me/.cargo/.package-cache".into()),
+            ..CopiedCache::new("/home/me/.cargo/registry", "/layer")
+        };
+        let policy = SandboxPolicy::in_dir("/srv/web").read("/home/me/.cargo/registry");
+        let policy = policy.with_copied_cache(cache);
+        let told = |copied_caches, stderr: &'static str| {
+            let output = Output::exited(1, "", stderr);
+            let output = Output { driver: "namespaces".to_owned(), copied_caches, ..output };
+            notes(&output, &policy)
+        };
+        let lines = [
+            "touch: cannot touch '/home/me/.cargo/registry/a': Read-only file system",
+            "cat: /home/me/.cargo/.package-cache: No such file or directory",
+            "ls: /home/me/.cargo: No such file or directory",
+        ];
+        assert_eq!(lines.map(|it| told(true, it)), [const { Vec::<String>::new() }; 3]);
+        let note = "`/home/me/.cargo/registry/a` is read-only in the sandbox";
+        assert_eq!(told(false, lines[0]), [note]);
+        let note = "`/home/me/.cargo/.package-cache` is not visible in the sandbox";
+        assert_eq!(told(false, lines[1]), [note]);
+        let hidden = policy.clone().hide("/home/me/.cargo/registry/a");
+        let output = Output::exited(1, "", "cat: /home/me/.cargo/registry/a: Permission denied");
+        let output = Output { driver: "namespaces".to_owned(), copied_caches: true, ..output };
+        assert_eq!(
+            notes(&output, &hidden),
+            ["`/home/me/.cargo/registry/a` is hidden in the sandbox"]
+        );
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(super) async fn show() -> ExitCode {
                 sanitize_terminal(&reason)
             ),
         };
-        text.push_str(copied(backend).await);
+        text.push_str(&copied(backend).await);
         text.push_str(&changes);
     }
     console::print(text.as_bytes())
@@ -65,36 +65,45 @@ async fn collects(tried: &Path, backend: Backend) -> Result<(), String> {
     let transaction = Transaction::begin(&tried.join("changes"), &folder);
     let transaction = transaction.map_err(|error| error.to_string())?;
     let policy = policy(&folder, backend).with_transaction(&transaction);
-    let result = run(&Command::new("true"), &policy, backend).await;
+    let result = run(&Command::new("true"), &policy, &BackendSandbox::new(backend)).await;
     transaction.discard();
     result.map(drop).map_err(|error| error.to_string())
 }
 
 /// Describes how commands use caches here, by letting a command change a copy-on-write.
-async fn copied(backend: Backend) -> &'static str {
+async fn copied(backend: Backend) -> String {
     let state = ConfigSources::from_process().ok().and_then(|it| state_directory(&it));
     let tried = state.map(|state| state.join(format!("doctor-{}", std::process::id())));
-    let works = match &tried {
-        Some(tried) => copies(tried, backend).await.unwrap_or(false),
-        None => false,
+    let result = match &tried {
+        Some(tried) => copies(tried, backend).await,
+        None => Err("no state directory".to_owned()),
     };
     // What is left is what was made for this.
     tried.and_then(|it| fs::remove_dir_all(it).ok());
-    if works {
-        "Commands change copies of your cargo, npm, pip, uv and Go caches.\n"
-    } else {
-        "Commands have read-only access to your cargo and Go caches, and do not use your npm, pip and uv caches.\n"
+    match result {
+        Ok(()) => "Commands change copies of your cargo, npm, pip, uv and Go caches.\n".to_owned(),
+        Err(reason) => format!(
+            "Commands have read-only access to your cargo and Go caches, and do not use your npm, pip and uv caches: {}.\n",
+            sanitize_terminal(&reason)
+        ),
     }
 }
 
-async fn copies(tried: &Path, backend: Backend) -> Result<bool, Box<dyn std::error::Error>> {
+/// Lets a command change a copy of a cache. The error says why that is not possible.
+async fn copies(tried: &Path, backend: Backend) -> Result<(), String> {
     let (folder, cache, layer) = (tried.join("folder"), tried.join("cache"), tried.join("layer"));
-    fs::create_dir_all(&folder)?;
-    fs::create_dir_all(&cache)?;
+    for folder in [&folder, &cache] {
+        fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    }
     let policy = policy(&folder, backend).with_copied_cache(CopiedCache::new(&cache, &layer));
     let command = Command::new("touch").args([cache.join("file")]);
-    let output = run(&command, &policy, backend).await?;
-    Ok(output.outcome.is_success() && !cache.join("file").exists())
+    let driver = BackendSandbox::new(backend);
+    let output = run(&command, &policy, &driver).await.map_err(|error| error.to_string())?;
+    if output.copied_caches && output.outcome.is_success() && !cache.join("file").exists() {
+        return Ok(());
+    }
+    let reason = driver.why_not_copied(&policy);
+    Err(reason.unwrap_or_else(|| format!("the backend `{backend}` has no overlays")))
 }
 
 /// Returns the policy of a command in a folder of this program, which is in a hidden folder of the home.
@@ -105,9 +114,8 @@ fn policy(folder: &Path, backend: Backend) -> SandboxPolicy {
 async fn run(
     command: &Command,
     policy: &SandboxPolicy,
-    backend: Backend,
+    sandbox: &dyn Sandbox,
 ) -> Result<Output, SandboxError> {
-    let sandbox: &dyn Sandbox = &BackendSandbox::new(backend);
     sandbox.run(command, policy, &mut |_, _| {}, &CancellationToken::new()).await
 }
 

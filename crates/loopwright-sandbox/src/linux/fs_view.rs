@@ -231,7 +231,7 @@ impl View {
             entries.push(Entry { seen: Seen::Writable(shape(path)), at: path.clone() });
         }
         if let Some((folder, at)) = cache {
-            entries.push(Entry { at, seen: Seen::Cache(folder) });
+            entries.push(Entry { at, seen: cache_seen(policy, folder) });
         }
         let collected = policy.staging.as_ref().map(|_| workdir.as_path());
         let mut entries = with_layers(covers.lay(entries, collected)?);
@@ -260,6 +260,9 @@ fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy
             Err(_) => hidden.push(path),
         }
     }
+    // Plans in it decide what is changed outside of the sandbox, when the next transaction finishes them.
+    let staging = policy.staging.as_ref().and_then(|it| fs::canonicalize(it.parent()?).ok());
+    hidden.extend(staging.filter(|it| !workdir.starts_with(it)));
     let policy = SandboxPolicy { hidden, ..policy.clone().with_protected_links_followed() };
     if policy.withheld(workdir) == Some(Withheld::Hidden) {
         return Err(Refusal::Policy(format!(
@@ -270,6 +273,15 @@ fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy
         )));
     }
     Ok(policy)
+}
+
+/// Returns how a command sees its cache: it changes it directly, or a copy-on-write if its changes are discarded.
+fn cache_seen(policy: &SandboxPolicy, folder: PathBuf) -> Seen {
+    let is_discarded = policy.workdir_access == WorkdirAccess::Discarded;
+    match policy.staging.as_ref().filter(|_| is_discarded) {
+        Some(staging) => Seen::Copied(Layer::passing(staging.join("cache"), folder)),
+        None => Seen::Cache(folder),
+    }
 }
 
 /// Returns the caches that a command sees as copies-on-write. Not those that it must not change, and those that it changes
@@ -285,7 +297,8 @@ fn copied(backend: Backend, policy: &SandboxPolicy) -> Vec<Entry> {
         if at != cache.folder {
             entries.push(Entry { at: cache.folder.clone(), seen: Seen::Link(at.clone()) });
         }
-        let layer = Layer::of(cache, real);
+        let mut layer = Layer::of(cache, real);
+        layer.is_kept = policy.workdir_access != WorkdirAccess::Discarded;
         if let Some(lock) = cache.lock.as_ref().filter(|it| has_place(policy, it)) {
             entries.push(Entry { at: lock.clone(), seen: Seen::Lock(layer.shared_lock()) });
         }

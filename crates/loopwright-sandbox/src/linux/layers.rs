@@ -38,6 +38,8 @@ const MEASURED: &str = "measured";
 /// The size beyond which the changes of commands are discarded, and how often it is determined.
 const MAX_BYTES: u64 = 4 << 30;
 const MEASURE: Duration = Duration::from_hours(24);
+/// How much each entry counts at least, because every one of them costs time when a command starts.
+const MIN_ENTRY: u64 = 4096;
 /// The depth of folders beyond which they are not looked at.
 const MAX_DEPTH: usize = 64;
 
@@ -49,10 +51,12 @@ pub(crate) struct Layer {
     pub(crate) lower: PathBuf,
     /// The name of the folder of this command. Empty until it is open.
     pub(crate) run: String,
+    /// Whether later commands see the changes of this one.
+    pub(crate) is_kept: bool,
 }
 
 /// The open layers of a command, with the locks of their folders. Drop them when the command's last process has ended: they
-/// then keep its changes for other commands.
+/// then keep its changes for other commands, unless these are discarded.
 #[derive(Debug, Default)]
 pub(crate) struct Layers(Vec<(Layer, File)>);
 
@@ -61,7 +65,12 @@ impl Layer {
     pub(super) fn of(cache: &CopiedCache, real: Option<PathBuf>) -> Self {
         let folder = cache.layer.clone();
         let lower = real.unwrap_or_else(|| folder.join(EMPTY));
-        Self { folder, lower, run: String::new() }
+        Self { folder, lower, run: String::new(), is_kept: true }
+    }
+
+    /// Describes a layer for one command, whose changes are discarded.
+    pub(super) fn passing(folder: PathBuf, lower: PathBuf) -> Self {
+        Self { folder, lower, run: String::new(), is_kept: false }
     }
 
     /// Returns the file at the path of [`CopiedCache::lock`].
@@ -99,11 +108,13 @@ impl Layer {
         Ok(held)
     }
 
-    /// Moves the changes of a command to those of earlier ones. What cannot be moved is dropped.
-    fn keep(&self) {
+    /// Moves the changes of a command to those of earlier ones, unless they are discarded. What cannot be moved is dropped.
+    fn close(&self) {
         let run = self.folder.join(&self.run);
         let started = fs::metadata(&run).map(|it| changed(&it));
-        if let (Ok(_guard), Ok(started)) = (self.guard(), started) {
+        if self.is_kept
+            && let (Ok(_guard), Ok(started)) = (self.guard(), started)
+        {
             let merge = Merge { started, depth: 0 };
             merge.folder(&run.join(UPPER), &self.upper(), &self.lower).ok();
         }
@@ -129,7 +140,7 @@ impl Layers {
 impl Drop for Layers {
     fn drop(&mut self) {
         for (layer, _held) in self.0.drain(..) {
-            layer.keep();
+            layer.close();
         }
     }
 }
@@ -263,13 +274,17 @@ fn is_too_large(folder: &Path, upper: &Path, most: u64) -> bool {
     size(upper, 0).is_none_or(|bytes| bytes > most)
 }
 
+/// Returns the size of a tree. `None` means that it cannot be measured as a whole.
 fn size(folder: &Path, depth: usize) -> Option<u64> {
     let mut total = 0_u64;
     for entry in fs::read_dir(folder).ok()? {
         let path = entry.ok()?.path();
         let status = fs::symlink_metadata(&path).ok()?;
-        total = total.saturating_add(status.blocks() * 512);
-        if status.is_dir() && depth < MAX_DEPTH {
+        total = total.saturating_add((status.blocks() * 512).max(MIN_ENTRY));
+        if status.is_dir() && depth >= MAX_DEPTH {
+            return None;
+        }
+        if status.is_dir() {
             total = total.saturating_add(size(&path, depth + 1)?);
         }
     }

@@ -94,6 +94,21 @@ fn the_size_of_a_layer_is_determined_once_a_day() {
 }
 
 #[test]
+fn empty_files_and_deep_folders_count_for_the_size_of_a_layer() {
+    let world = World::new();
+    let upper = world.path("layer/upper");
+    for name in 0..10 {
+        fs::write(upper.join(name.to_string()), "").unwrap();
+    }
+    assert_eq!(size(&upper, 0), Some(10 * MIN_ENTRY));
+    let deep: PathBuf = std::iter::repeat_n("d", MAX_DEPTH).collect();
+    fs::create_dir_all(upper.join(&deep)).unwrap();
+    assert!(size(&upper, 0).is_some());
+    fs::create_dir(upper.join(deep).join("d")).unwrap();
+    assert_eq!(size(&upper, 0), None);
+}
+
+#[test]
 fn the_changes_of_each_command_are_kept_when_it_ends() {
     let world = World::new();
     let start = || {
