@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::driver::BackendSandbox;
 use crate::error::{SandboxError, Unavailable};
 use crate::guarantee::Guarantees;
-use crate::policy::{Backend, BackendChoice, SandboxPolicy};
+use crate::policy::{Backend, BackendChoice, SandboxPolicy, WorkdirAccess};
 use crate::sandbox::Sandbox;
 
 /// A sandbox that selects its backend by the policy of each command: namespaces, bubblewrap if
@@ -29,8 +29,11 @@ fn candidates(policy: &SandboxPolicy) -> Vec<Backend> {
     match policy.backend {
         BackendChoice::Only(backend) => vec![backend],
         BackendChoice::Auto => {
-            let accepted =
-                policy.accepted.iter().copied().filter(|backend| !STRONG.contains(backend));
+            // Without confinement, changes would not be discarded.
+            let keeps_changes = policy.workdir_access == WorkdirAccess::Discarded;
+            let accepted = policy.accepted.iter().copied().filter(|backend| {
+                !STRONG.contains(backend) && !(keeps_changes && *backend == Backend::Host)
+            });
             STRONG.into_iter().chain(accepted).collect()
         }
     }

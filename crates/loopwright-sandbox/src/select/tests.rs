@@ -9,6 +9,14 @@ fn weaker_tiers_are_tried_only_when_they_are_accepted() {
 }
 
 #[test]
+fn changes_that_are_discarded_are_never_made_without_confinement() {
+    let policy = SandboxPolicy::in_dir(".").allow_weaker(Backend::Host);
+    let strong = [Backend::Namespaces, Backend::Bubblewrap];
+    assert_eq!(candidates(&policy), [&strong[..], &[Backend::Host]].concat());
+    assert_eq!(candidates(&policy.discard_changes()), strong);
+}
+
+#[test]
 fn a_driver_that_is_named_has_no_second() {
     let policy =
         SandboxPolicy::in_dir(".").allow_weaker(Backend::Host).with_backend(Backend::Docker);
