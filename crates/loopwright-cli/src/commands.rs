@@ -131,6 +131,9 @@ impl Commands {
         if shows_toolchains(driver) {
             let home = sources.home.as_deref();
             commands.toolchains = Toolchains::found(&sources.environment, home, workdir);
+            if !confines(driver) {
+                commands.toolchains = commands.toolchains.without_inactive_environment();
+            }
             let own = commands.paths(commands.settings.path.as_ref(), workdir);
             commands.toolchains.read.extend(own.iter().cloned());
             commands.toolchains.path.splice(0..0, own);
@@ -258,6 +261,14 @@ impl Commands {
         };
         let policy = self.denied.confine(policy);
         if self.is_discarded { policy.discard_changes() } else { policy }
+    }
+
+    /// Lets programs that the user has configured, such as hooks and servers, do what commands may do. They may get secrets and
+    /// hosts, and hooks decide about calls, so commands must not be able to replace what they run.
+    pub(crate) fn extend_for_user_programs(&self, policy: SandboxPolicy) -> SandboxPolicy {
+        let toolchains = self.toolchains.clone().with_environment_last();
+        let caches = self.caches.as_ref().and_then(|it| it.of_user_programs().ok());
+        Self { toolchains, caches, ..self.clone() }.extend(policy)
     }
 
     /// Lets tools run commands so.

@@ -313,7 +313,7 @@ pub(crate) fn client(server: &McpServer, host: &McpHost, sources: &ConfigSources
 
 /// Lets servers do what commands may do here.
 pub(crate) fn host(config: &Config, sources: &ConfigSources, commands: &Commands) -> McpHost {
-    let policy = commands.extend(SandboxPolicy::in_dir(&config.workdir));
+    let policy = commands.extend_for_user_programs(SandboxPolicy::in_dir(&config.workdir));
     let environment = sources.environment.clone();
     let folders = std::iter::once(&config.workdir).chain(&commands.folders);
     let host = McpHost::in_dir(&config.workdir)

@@ -73,6 +73,18 @@ fn an_agent_cannot_change_a_script_that_a_hook_runs() {
 }
 
 #[test]
+fn an_agent_cannot_replace_a_program_of_the_system_that_a_hook_runs() {
+    let world = with("PreToolUse", "Bash", "grep -q 'rm a' && exit 2; exit 0")
+        .file("project/.venv/pyvenv.cfg", "home = /usr/bin\n");
+    let plant = "mkdir -p .venv/bin && cd .venv/bin && printf '#!/bin/sh\\nexit 1\\n' > grep && chmod +x grep";
+    let replies =
+        vec![streamed_call("", plant), streamed_call("", "rm a.txt"), streamed("Done.", "stop")];
+    let (done, requests) = run(&world, replies, &[]);
+    assert!(world.path("project/.venv/bin/grep").exists(), "{}", requests[1]);
+    assert!(is_there(&world), "{}", done.stderr);
+}
+
+#[test]
 fn a_hook_compares_the_file_of_a_call_with_the_project() {
     let guard =
         "grep -qF \"\\\"file_path\\\":\\\"$CLAUDE_PROJECT_DIR/a.txt\\\"\" && exit 2; exit 0";

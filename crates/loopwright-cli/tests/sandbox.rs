@@ -430,8 +430,15 @@ fn where_changes_cannot_be_collected_the_doctor_and_each_result_say_so() {
     let world = World::new();
     let done = world.command(&["doctor", "sandbox"]).current_dir(folder.path()).output().unwrap();
     let told = String::from_utf8(done.stdout).unwrap();
-    let expect = "Changes in this folder are applied immediately and cannot be undone: you own no folder on the same file system.\n";
-    assert!(told.ends_with(expect), "{told}");
+    let places = format!(
+        "you own no folder on the same file system (`{}/.local/state/loopwright/changes` is on another file system; \
+            `/var/tmp/loopwright-{}` is on another file system)",
+        world.path("").display().to_string().trim_end_matches('/'),
+        rustix::process::geteuid().as_raw()
+    );
+    let expect =
+        format!("Changes in this folder are applied immediately and cannot be undone: {places}.\n");
+    assert!(told.ends_with(&expect), "{told}");
     let workdir = folder.path().to_str().unwrap();
     let exec = |more: &[&str]| {
         let words = [&["sandbox", "exec", "--workdir", workdir], more, &["--", "touch", "a"]];
@@ -461,4 +468,18 @@ fn a_program_that_the_users_git_names_is_not_changed() {
             "{done:?}"
         );
     }
+}
+
+#[test]
+fn a_virtual_environment_of_the_project_replaces_no_program_of_a_command_that_is_not_confined() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let world = World::new()
+        .file("project/.venv/pyvenv.cfg", "home = /usr/bin\n")
+        .file("project/.venv/bin/ls", "#!/bin/sh\necho hostile\n");
+    let program = world.path("project/.venv/bin/ls");
+    std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let says = |options: &[&str]| exec(&world, options, &["sh", "-c", "ls -d ."]).stdout;
+    assert_eq!(says(&["--backend", "host"]), ".\n");
+    assert_eq!(says(&[]), "hostile\n");
 }

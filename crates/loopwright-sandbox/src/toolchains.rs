@@ -57,6 +57,8 @@ pub struct Toolchains {
     pub variables: BTreeMap<String, String>,
     /// The user's caches, of which commands can have copies-on-write; see [`Caches::copy`].
     pub caches: Vec<UserCache>,
+    /// A virtual environment in the working folder, which commands can change.
+    of_project: Option<Venv>,
 }
 
 impl Toolchains {
@@ -114,6 +116,7 @@ impl Toolchains {
         if let Some(venv) = &venv {
             found.activate(venv);
         }
+        found.of_project = venv.filter(|it| it.is_inside);
         if let Some((name, folder)) = node::headers(&found.path)
             && let (true, Some(folder)) = (found.shows(&folder.join("include")), folder.to_str())
         {
@@ -180,6 +183,31 @@ impl Toolchains {
                 .read
                 .iter()
                 .any(|it| folder.starts_with(it) || (it.is_file() && it.parent() == Some(folder)))
+    }
+
+    /// Removes a virtual environment that the user has not activated, for commands that are not confined: its programs come from
+    /// the working folder, and would replace those of the system.
+    #[must_use]
+    pub fn without_inactive_environment(mut self) -> Self {
+        if let Some(venv) = self.of_project.take_if(|it| !it.is_active) {
+            self.path.retain(|it| *it != venv.programs());
+            self.found.retain(|(_, root)| *root != venv.root);
+            self.variables.remove(venv::VARIABLE);
+        }
+        self
+    }
+
+    /// Puts the programs of a virtual environment in the working folder behind those of the system, for programs that the user
+    /// has configured, such as hooks: commands can change the environment, and must not replace `sh` or `jq` for these.
+    #[must_use]
+    pub fn with_environment_last(mut self) -> Self {
+        let programs = self.of_project.as_ref().map(Venv::programs);
+        if let Some(programs) = programs.filter(|it| self.path.contains(it)) {
+            self.path.retain(|it| *it != programs);
+            self.path = path::with_system(&self.path);
+            self.path.push(programs);
+        }
+        self
     }
 
     /// Adds the toolchains to a policy. Existing values of the policy are kept.

@@ -189,7 +189,8 @@ impl Status {
 /// Runs the user's command in the sandbox, without write access, and returns the first line of its output.
 async fn printed(conversation: &Conversation, command: &str, status: &Status) -> String {
     let setup = &conversation.setup;
-    let policy = setup.commands().extend(SandboxPolicy::in_dir(setup.workdir.path()));
+    let policy =
+        setup.commands().extend_for_user_programs(SandboxPolicy::in_dir(setup.workdir.path()));
     let policy = files(command, setup.commands.home.as_deref())
         .into_iter()
         .fold(policy, SandboxPolicy::read);

@@ -181,7 +181,7 @@ impl HookSetup {
         project: &Path,
         permissions: Permissions,
     ) -> Self {
-        let policy = commands.extend(SandboxPolicy::in_dir(workdir.path()));
+        let policy = commands.extend_for_user_programs(SandboxPolicy::in_dir(workdir.path()));
         // Most hooks are scripts in these folders.
         let folders = [Some(project.to_path_buf()), commands.own_hooks()];
         let folders = folders.into_iter().flatten().filter(|folder| folder.is_dir());

@@ -19,6 +19,8 @@ pub struct Caches {
 
 /// The folder for these, beside the caches of projects, whose names all end with a number.
 const COPIES: &str = "copies";
+/// The folder for caches of the user's programs, beside those of commands.
+const PROGRAMS: &str = "programs";
 
 impl Caches {
     /// Creates the caches of a project in a folder of the user, unless they exist. Returns `None`
@@ -39,6 +41,24 @@ impl Caches {
         let folder = folder.join(name);
         create(&folder)?;
         Ok(Some(Self { folder, copies }))
+    }
+
+    /// Returns separate caches for programs that the user has configured, such as servers and hooks, which may have more
+    /// permissions than commands. What commands leave in their caches must not run there.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the folders cannot be created.
+    pub fn of_user_programs(&self) -> io::Result<Self> {
+        let beside = |path: &Path| {
+            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+                return Err(io::ErrorKind::InvalidInput.into());
+            };
+            io::Result::Ok(parent.join(PROGRAMS).join(name))
+        };
+        let (folder, copies) = (beside(&self.folder)?, beside(&self.copies)?);
+        create(&folder)?;
+        Ok(Self { folder, copies })
     }
 
     /// Returns the folder that commands write to.
@@ -124,6 +144,19 @@ mod tests {
             ..CopiedCache::new(root.join(".npm"), layer)
         };
         assert_eq!(policy.copied_caches, [npm]);
+    }
+
+    #[test]
+    fn programs_of_the_user_share_no_cache_with_commands() {
+        let home = tempfile::tempdir().unwrap();
+        let (workdir, root) = (home.path().join("web"), home.path().canonicalize().unwrap());
+        fs::create_dir(&workdir).unwrap();
+        let caches = Caches::in_folder(&home.path().join("caches"), &workdir).unwrap().unwrap();
+        let name = name(&root.join("web"));
+        let folder = root.join("caches/programs").join(&name);
+        let expect = Caches { folder, copies: root.join("caches/copies/programs").join(name) };
+        assert_eq!(caches.of_user_programs().unwrap(), expect);
+        assert!(expect.folder().is_dir());
     }
 
     #[test]

@@ -59,11 +59,16 @@ pub(super) fn package(folder: &Path) -> Option<PathBuf> {
     }
 }
 
+/// Returns the user's folders and then those of the system.
+pub(super) fn with_system(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let system = SYSTEM.iter().map(PathBuf::from).filter(|it| !folders.contains(it));
+    folders.iter().cloned().chain(system).collect()
+}
+
 /// Writes the user's folders and then those of the system.
 pub(super) fn joined(folders: &[PathBuf]) -> String {
-    let own = folders.iter().filter_map(|it| it.to_str());
-    let system = SYSTEM.into_iter().filter(|it| !folders.iter().any(|own| own == Path::new(it)));
-    own.chain(system).collect::<Vec<_>>().join(":")
+    let all = with_system(folders);
+    all.iter().filter_map(|it| it.to_str()).collect::<Vec<_>>().join(":")
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub(super) struct Venv {
     pub(super) root: PathBuf,
     /// Whether commands can change it, because it is in the working folder.
     pub(super) is_inside: bool,
+    /// Whether the user has activated it.
+    pub(super) is_active: bool,
     /// The programs of the Python that it was made with, if it is an installation.
     pub(super) home: Option<PathBuf>,
 }
@@ -44,10 +46,11 @@ pub(super) fn find(environment: &BTreeMap<String, OsString>, workdir: &Path) -> 
     let usual = workdir.join(USUAL);
     // What a link in the folder leads to is not the user's choice.
     let usual = Some(usual).filter(|it| fs::symlink_metadata(it).is_ok_and(|it| it.is_dir()));
-    named.into_iter().chain(usual).find_map(|root| {
+    let named = named.map(|it| (it, true)).into_iter();
+    named.chain(usual.map(|it| (it, false))).find_map(|(root, is_active)| {
         let settings = settings(&root)?;
         let is_inside = root.starts_with(workdir);
-        Some(Venv { home: home(&settings), is_inside, root })
+        Some(Venv { home: home(&settings), is_inside, is_active, root })
     })
 }
 
