@@ -219,7 +219,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::print_stdout, reason = "a test says what it leaves out")]
     fn a_folder_on_another_file_system_is_not_staged() {
         let Ok(elsewhere) = tempfile::tempdir_in("/dev/shm") else {
             println!("left out, because there is no `/dev/shm` here");
@@ -231,7 +230,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::print_stdout, reason = "a test says what it leaves out")]
     fn a_folder_that_is_mounted_separately_is_not_staged() {
         use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
         use rustix::thread::UnshareFlags;
