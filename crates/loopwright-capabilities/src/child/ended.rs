@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentState, DeniedCall, ExecutionStatus, ToolOutput, ToolPause,
+    AgentState, DeniedCall, ExecutionStatus, RequestKind, ToolOutput, ToolPause,
     messages::{Message, TurnBody},
 };
 use serde::{Deserialize, Serialize};
@@ -72,8 +72,30 @@ impl ChildOutcome {
         }
     }
 
+    /// Returns the calls of a paused sub-agent that wait for a decision or an answer, as calls that do not run.
+    pub(crate) fn refused_calls(&self) -> Vec<DeniedCall> {
+        if *self.state.status() != ExecutionStatus::Paused {
+            return Vec::new();
+        }
+        let pending = self.state.pending();
+        let refused = pending.iter().map(|asked| {
+            let arguments = asked.call.parse_arguments();
+            DeniedCall {
+                agents: asked.path.iter().map(|it| Arc::clone(&it.agent)).collect(),
+                tool: Arc::clone(&asked.call.name),
+                arguments: arguments.unwrap_or_else(|_| asked.call.arguments.to_string().into()),
+                reason: match asked.kind {
+                    RequestKind::Approval => format!("needs approval ({})", asked.question.text),
+                    _ => format!("needs an answer ({})", asked.question.text),
+                },
+            }
+        });
+        refused.collect()
+    }
+
     /// Creates the output of a tool: the text for the model, with what is left of the sub-agent's place, and for hooks and programs the name,
-    /// the status and the usage of the sub-agent.
+    /// the status and the usage of the sub-agent. The calls that a paused sub-agent waits for count as denied: the output of a call
+    /// that waits for them is not created.
     pub fn to_output(&self, text: impl Into<Arc<str>>) -> ToolOutput {
         let state = &self.state;
         let mut value = json!({
@@ -85,7 +107,8 @@ impl ChildOutcome {
             "stop": state.stop_signal(),
             "response": state.final_response().map(loopwright_core::messages::Message::text),
         });
-        if let Some((member, calls)) = DeniedCall::to_member(&state.denied_calls()) {
+        let denied = [state.denied_calls(), self.refused_calls()].concat();
+        if let Some((member, calls)) = DeniedCall::to_member(&denied) {
             value[member] = calls;
         }
         let mut text: Arc<str> = text.into();

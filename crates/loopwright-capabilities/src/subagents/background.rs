@@ -10,12 +10,11 @@ use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
 use loopwright_broadcast::text::single_line;
 use loopwright_core::{
-    AgentState, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, Reach, SideEffects, Spend,
-    StateEdit, Tool, ToolCx, ToolOptions, ToolOutput, messages::Message,
+    AgentState, BoxError, DeniedCall, Flow, Hook, HookCx, HookPoint, HookPoints, Reach,
+    SideEffects, Spend, StateEdit, Tool, ToolCx, ToolOptions, ToolOutput, messages::Message,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +35,9 @@ const REMINDERS: u32 = 3;
 
 /// How much of a prompt is shown in lists.
 const SHOWN: usize = 60;
+
+/// How much of the arguments of a call that cannot wait is shown to the model.
+const ARGUMENTS: usize = 400;
 
 /// An error of a sub-agent in the background, for the model.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +90,7 @@ impl Table {
 /// How a sub-agent ended.
 #[derive(Clone, Debug)]
 struct Ended {
-    text: String,
+    output: ToolOutput,
     spent: Spend,
 }
 
@@ -144,12 +146,8 @@ impl BackgroundAgents {
         runtime.spawn(async move {
             let outcome = child.finish(|state| print(&task, state)).await;
             task.end(outcome.state.status().as_str());
-            let text = policy.show(&name, &text_of(&outcome));
-            let text = match &outcome.left {
-                Some(left) => format!("{text}\n\n[{left}]"),
-                None => text,
-            };
-            ended.send_replace(Some(Ended { text, spent: outcome.state.total_spent() }));
+            let output = outcome.to_output(policy.show(&name, &text_of(&outcome)));
+            ended.send_replace(Some(Ended { output, spent: outcome.state.total_spent() }));
             // Its answer can be read as long as the run lasts.
             scope.cancelled().await;
             let mut table = agents.table();
@@ -190,8 +188,7 @@ impl BackgroundAgents {
             }
             (kept.is_told, kept.is_read) = (true, true);
         }
-        let value = json!({ "subagent": agent.name, "spent": ended.spent });
-        Ok(ToolOutput { value: Some(value.into()), ..ToolOutput::text(ended.text) })
+        Ok(ended.output)
     }
 
     /// Returns what a run is to know: which sub-agents ended, and which it has not read if it is about to answer.
@@ -244,11 +241,31 @@ fn run_of(cx: &ToolCx<'_>) -> String {
 fn text_of(outcome: &ChildOutcome) -> String {
     match outcome.answer() {
         Ok(answer) => answer.to_text(),
-        Err(ChildError::Waits { name, .. }) => format!(
-            "`{name}` ended: it needs a decision or an answer, which cannot be given in the background"
-        ),
+        Err(ChildError::Waits { name, .. }) => {
+            CannotWait { name, calls: outcome.refused_calls() }.to_string()
+        }
         Err(error) => error.to_string(),
     }
+}
+
+/// A sub-agent in the background ended because calls of it, or of its own sub-agents, need decisions or answers.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`{name}` ended, because a sub-agent in the background cannot wait: {}; make such a call yourself, which can wait, or continue without it",
+    listed(calls)
+)]
+struct CannotWait {
+    name: Arc<str>,
+    calls: Vec<DeniedCall>,
+}
+
+fn listed(calls: &[DeniedCall]) -> String {
+    let calls = calls.iter().map(|it| {
+        let arguments = single_line(&it.arguments.to_string(), ARGUMENTS);
+        let path: String = it.agents.iter().map(|agent| format!(" of `{agent}`")).collect();
+        format!("`{}`{path} with {arguments} {}", it.tool, it.reason)
+    });
+    calls.collect::<Vec<_>>().join(", ")
 }
 
 /// Shows a step to programs: what the model said, and the tools that it called.

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use loopwright_agent::{AgentBuilder, AgentDefinition, DefinitionRegistry, UseLlmConfig};
+use loopwright_agent::{AgentBuilder, AgentDefinition, DefinitionRegistry, UseLlmConfig, UseTools};
 use loopwright_core::{
-    AgentState, ChatModel, InferCx, ModelError,
+    AgentState, ChatModel, DeniedCall, InferCx, ModelError, ToolApproval, ToolOptions, ToolPause,
     messages::{InferenceRequest, InferenceResponse, Message, Usage},
 };
-use loopwright_testing::{FakeModel, ScenarioStep, tool_results};
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep, tool_results};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -220,4 +220,56 @@ fn nine_sub_agents_are_too_many() {
     let results = tool_results(&state);
     let refused = results.iter().filter(|it| it.contains("8 sub-agents are running")).count();
     assert_eq!((results.len(), refused), (9, 1), "{results:?}");
+}
+
+#[test]
+fn a_sub_agent_that_cannot_wait_names_its_calls_and_their_denial_is_on_record() {
+    let color = json!({ "color": "red" });
+    let paint = MockTool::returning("paint", "", "painted").with_options(ToolOptions {
+        approval: ToolApproval::Always("paints the door".into()),
+        ..ToolOptions::default()
+    });
+    let ask = MockTool::with_cx("ask", "", |_, _| {
+        Box::pin(async move { Err(ToolPause::ask("Which door?").into()) })
+    });
+    let tasks = BackgroundTasks::default();
+    let steps = [spawn(), read(60), "Done.".into()];
+    let calls = [("paint", color.clone()), ("ask", json!({}))];
+    let script = Arc::new(Script {
+        parent: FakeModel::script(steps),
+        child: FakeModel::script([ScenarioStep::tool_calls(calls)]),
+        calls: AtomicUsize::new(0),
+        gate: Notify::new(),
+        tasks: tasks.clone(),
+        before: Box::new(|call, _| if call == 1 { Act::End } else { Act::Nothing }),
+        seen: Mutex::default(),
+    });
+    let mut agents = DefinitionRegistry::new();
+    let helper = AgentDefinition::new("helper", "Helps.", "You help.");
+    agents.register(AgentDefinition { background: true, ..helper });
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(Shared(Arc::clone(&script))))
+        .with_capability(UseTools::new().with_tool(paint.clone()).with_tool(ask))
+        .with_capability(UseSubagents::new(agents).with_background_tasks(tasks))
+        .build()
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let asked = AgentState::new().with_user_message("go");
+    let state = runtime.block_on(agent.execute(asked));
+    let told = "[Subagent: helper] `helper` ended, because a sub-agent in the background cannot wait: `paint` with {\"color\":\"red\"} \
+        needs approval (paints the door), `ask` with {} needs an answer (Which door?); make such a call yourself, which can wait, or \
+        continue without it";
+    assert_eq!(tool_results(&state), [STARTED, told]);
+    let denied = |tool: &str, arguments: &Value, reason: &str| DeniedCall {
+        agents: vec!["helper".into()],
+        tool: tool.into(),
+        arguments: arguments.clone(),
+        reason: reason.to_owned(),
+    };
+    let expect = [
+        denied("paint", &color, "needs approval (paints the door)"),
+        denied("ask", &json!({}), "needs an answer (Which door?)"),
+    ];
+    assert_eq!(state.denied_calls(), expect);
+    assert_eq!((paint.keys().len(), state.text()), (0, "Done.".to_owned()));
 }
