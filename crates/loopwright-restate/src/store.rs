@@ -104,6 +104,10 @@ impl SessionStore for RestateStore {
         self.0.store().release(lease).await
     }
 
+    async fn holder(&self, id: &SessionId, now: Timestamp) -> Result<Option<Arc<str>>, StoreError> {
+        self.0.store().holder(id, now).await
+    }
+
     async fn send_control(
         &self,
         id: &SessionId,

@@ -106,6 +106,10 @@ impl SessionStore for Queued {
         self.sessions.release(lease).await
     }
 
+    async fn holder(&self, id: &SessionId, now: Timestamp) -> Result<Option<Arc<str>>, StoreError> {
+        self.sessions.holder(id, now).await
+    }
+
     async fn send_control(
         &self,
         id: &SessionId,

@@ -43,7 +43,7 @@ use control::{
     a_lease_knows_which_control_messages_were_sent_before_it,
     a_write_that_fails_handles_no_control_message,
     control_messages_come_in_order_and_stay_until_a_write_handles_them,
-    no_number_of_a_control_message_is_used_again,
+    no_number_of_a_control_message_is_used_again, the_holder_of_a_lease_is_known_without_taking_it,
 };
 pub use jobs::JOB_CASES;
 use keeping::{
@@ -114,6 +114,7 @@ facts![
     a_lease_in_force_refuses_whoever_shows_none,
     a_lease_is_given_back,
     a_renewed_lease_lasts_longer,
+    the_holder_of_a_lease_is_known_without_taking_it,
     control_messages_come_in_order_and_stay_until_a_write_handles_them,
     no_number_of_a_control_message_is_used_again,
     a_lease_knows_which_control_messages_were_sent_before_it,

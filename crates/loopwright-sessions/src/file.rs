@@ -279,6 +279,14 @@ impl SessionStore for FileStore {
         }
     }
 
+    async fn holder(&self, id: &SessionId, now: Timestamp) -> Result<Option<Arc<str>>, StoreError> {
+        let found = self.work_on(id, move |session| session.holder(now)).await;
+        match found {
+            Err(StoreError::NotFound(_)) => Ok(None),
+            found => found,
+        }
+    }
+
     async fn send_control(
         &self,
         id: &SessionId,

@@ -335,6 +335,12 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
+    async fn holder(&self, id: &SessionId, now: Timestamp) -> Result<Option<Arc<str>>, StoreError> {
+        let mut sessions = self.sessions();
+        let lease = sessions.get_mut(id).ok().and_then(|kept| kept.lease.as_ref());
+        Ok(rules::lease_in_force(lease, now).map(|it| Arc::clone(&it.owner)))
+    }
+
     async fn send_control(
         &self,
         id: &SessionId,

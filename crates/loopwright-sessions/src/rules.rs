@@ -35,8 +35,13 @@ pub fn check_lease(
 ///
 /// [`Busy`](StoreError::Busy) if another process that may still be running holds it.
 pub fn check_claim(held: Option<&Lease>, claim: &LeaseRequest<'_>) -> Result<(), StoreError> {
-    let stands = |held: &&Lease| held.until > claim.now && Some(&*held.owner) != claim.replaces;
-    held.filter(stands).map_or(Ok(()), |held| Err(busy(held)))
+    let stands = |held: &&Lease| Some(&*held.owner) != claim.replaces;
+    lease_in_force(held, claim.now).filter(stands).map_or(Ok(()), |held| Err(busy(held)))
+}
+
+/// Returns a lease if it is in force at a time.
+pub fn lease_in_force(held: Option<&Lease>, now: Timestamp) -> Option<&Lease> {
+    held.filter(|held| held.until > now)
 }
 
 /// Checks that a session is at the version that a writer expects.

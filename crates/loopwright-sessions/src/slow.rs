@@ -224,6 +224,10 @@ impl SessionStore for ReportingStore {
         self.reporter.watch(self.store.release(lease)).await
     }
 
+    async fn holder(&self, id: &SessionId, now: Timestamp) -> Result<Option<Arc<str>>, StoreError> {
+        self.reporter.watch(self.store.holder(id, now)).await
+    }
+
     async fn send_control(
         &self,
         id: &SessionId,

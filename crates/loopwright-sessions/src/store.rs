@@ -166,6 +166,10 @@ pub trait SessionStore: Send + Sync {
     /// Releases the lease. Does nothing if the lease was lost.
     async fn release(&self, lease: &Lease) -> Result<(), StoreError>;
 
+    /// Returns the owner of the lease that is in force, without taking it. Returns `None` if no lease is in force, or the session
+    /// does not exist. A store with a clock of its own ignores `now`.
+    async fn holder(&self, id: &SessionId, now: Timestamp) -> Result<Option<Arc<str>>, StoreError>;
+
     /// Sends a control message to the process that runs the session now or next.
     ///
     /// # Errors
@@ -185,11 +189,10 @@ pub trait SessionStore: Send + Sync {
     /// [`LeaseLost`](StoreError::LeaseLost) if the lease is not in force.
     async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError>;
 
-    /// Adds entries to a log of the session, and returns the number of the last one. The first
-    /// entry of a log has number 1.
+    /// Adds entries to a log of the session, and returns the number of the last one. The first entry of a log has number 1.
     ///
-    /// If a limit is given, the oldest entries beyond it can be deleted. Neither version nor lease
-    /// matter, because log entries change no state.
+    /// If a limit is given, the oldest entries beyond it can be deleted. Neither version nor lease matter, because log
+    /// entries change no state.
     ///
     /// # Errors
     ///
@@ -212,20 +215,19 @@ pub trait SessionStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<LogEntry>, StoreError>;
 
-    /// Waits until a log has an entry after a number, the session is deleted, or the time limit has
-    /// passed. It may return earlier.
+    /// Waits until a log has an entry after a number, the session is deleted, or the time limit has passed. It may return
+    /// earlier.
     ///
     /// Returns entries after the number, without a gap, up to [`WAIT_LIMIT`]; none if it found none.
     ///
-    /// No entry is missed: an entry that is added after an earlier `read_log`, or while this call
-    /// starts to wait, ends the wait, too. This holds of every store.
+    /// No entry is missed: an entry that is added after an earlier `read_log`, or while this call starts to wait, ends the
+    /// wait, too. This holds of every store.
     ///
-    /// The stores of Loopwright also wake their readers. An append through the same store, or a clone
-    /// of it, wakes the readers of that log of that session at once, and no other reader.
-    /// [`delete`](SessionStore::delete) wakes the readers of that session. What a store keeps for this
-    /// is bounded by the number of readers that wait. PostgreSQL also notifies the readers of other
-    /// processes. In files and SQLite, these poll: first after 100 ms, and then after twice the
-    /// interval before, up to a second.
+    /// The stores of Loopwright also wake their readers. An append through the same store, or a clone of it, wakes the
+    /// readers of that log of that session at once, and no other reader. [`delete`](SessionStore::delete) wakes the readers
+    /// of that session. What a store keeps for this is bounded by the number of readers that wait. PostgreSQL also notifies
+    /// the readers of other processes. In files and SQLite, these poll: first after 100 ms, and then after twice the interval
+    /// before, up to a second.
     ///
     /// The default implementation polls every 100 ms, and finds a deletion at the time limit.
     /// [`LogWaiters`](crate::LogWaiters) wakes the readers of a store, and
@@ -267,8 +269,8 @@ pub trait SessionStore: Send + Sync {
         }
     }
 
-    /// Frees the space of unreachable changes: those of deleted sessions that no fork needs. With
-    /// `abandoned`, also changes that a rewind left behind and that no fork needs.
+    /// Frees the space of unreachable changes: those of deleted sessions that no fork needs. With `abandoned`, also changes
+    /// that a rewind left behind and that no fork needs.
     ///
     /// The IDs of deleted sessions stay taken.
     async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError>;
@@ -277,11 +279,10 @@ pub trait SessionStore: Send + Sync {
     /// without losing readable data.
     async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError>;
 
-    /// Returns the changes of a session that this store acknowledged and can no longer read.
-    /// Returns `None` if no change is missing.
+    /// Returns the changes of a session that this store acknowledged and can no longer read. Returns `None` if no change is
+    /// missing.
     ///
-    /// Such a session is suspended. The next write to it, such as resuming it, continues without
-    /// the missing changes.
+    /// Such a session is suspended. The next write to it, such as resuming it, continues without the missing changes.
     async fn missing(&self, _id: &SessionId) -> Result<Option<Finding>, StoreError> {
         Ok(None)
     }
@@ -298,20 +299,19 @@ pub trait SessionStore: Send + Sync {
         Ok(loaded.map(|it| Salvaged { header: it.header, changes: it.changes, gaps: Vec::new() }))
     }
 
-    /// Writes a copy of all stored data to a new file, or a new directory for a store in files.
-    /// Other processes can use the store meanwhile.
+    /// Writes a copy of all stored data to a new file, or a new directory for a store in files. Other processes can use the
+    /// store meanwhile.
     ///
     /// # Errors
     ///
-    /// [`Unavailable`](StoreError::Unavailable) if the target exists or cannot be written, or if
-    /// the store has its own backup tools.
+    /// [`Unavailable`](StoreError::Unavailable) if the target exists or cannot be written, or if the store has its own backup
+    /// tools.
     async fn back_up(&self, _to: &Path) -> Result<(), StoreError> {
         Err(StoreError::Unavailable("this store does not support backups".into()))
     }
 
-    /// Closes the store and merges its auxiliary files into the main ones. Do not use the store
-    /// afterwards. Dropping a store without this loses no data, but leaves such files for the next
-    /// process.
+    /// Closes the store and merges its auxiliary files into the main ones. Do not use the store afterwards. Dropping a store
+    /// without this loses no data, but leaves such files for the next process.
     async fn close(&self) {}
 
     /// Returns the queue of jobs, or `None` if the store has none.

@@ -55,6 +55,20 @@ pub(crate) async fn release(
     Ok(())
 }
 
+/// Implements [`SessionStore::holder`](loopwright_sessions::SessionStore::holder).
+pub(crate) async fn holder(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+    now: Timestamp,
+) -> Result<Option<Arc<str>>, Failure> {
+    let head = SessionRow::seen(transaction, id).await?;
+    if head.lease.is_none() {
+        return Ok(None);
+    }
+    let now = transaction.clock(now).await?;
+    Ok(rules::lease_in_force(head.lease.as_ref(), now).map(|it| Arc::clone(&it.owner)))
+}
+
 /// Implements [`SessionStore::send_control`](loopwright_sessions::SessionStore::send_control).
 pub(crate) async fn post(
     transaction: &mut dyn Transaction,

@@ -346,6 +346,13 @@ impl<D: Database> SessionStore for SqlStore<D> {
         within!(self.writing, &lease.id, |it| leasing::release(it, lease))
     }
 
+    async fn holder(&self, id: &SessionId, now: Timestamp) -> Result<Option<Arc<str>>, StoreError> {
+        match within!(self.looking, id, |it| leasing::holder(it, id, now)) {
+            Err(StoreError::NotFound(_)) => Ok(None),
+            found => found,
+        }
+    }
+
     async fn send_control(
         &self,
         id: &SessionId,

@@ -144,6 +144,10 @@ impl<W: Watcher> SessionStore for Watched<W> {
         self.written(self.store.release(lease), nothing).await
     }
 
+    async fn holder(&self, id: &SessionId, now: Timestamp) -> Result<Option<Arc<str>>, StoreError> {
+        self.store.holder(id, now).await
+    }
+
     async fn send_control(
         &self,
         id: &SessionId,

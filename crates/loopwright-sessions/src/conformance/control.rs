@@ -1,8 +1,10 @@
 //! Control messages for the process that runs a session.
 
+use std::time::Duration;
+
 use super::{
-    AppendRequest, ChangeBatch, ControlMessage, LASTS, Lease, Message, SessionStore, StoreError,
-    append_with, claim, create, header, id, is_conflict, moment, said,
+    AppendRequest, ChangeBatch, ControlMessage, LASTS, Lease, LeaseRequest, Message, SessionStore,
+    StoreError, append_with, claim, create, header, id, is_conflict, moment, said,
 };
 
 /// Appends under a lease, and handles control messages up to a number.
@@ -115,4 +117,19 @@ pub(super) async fn a_write_that_fails_handles_no_control_message(store: &dyn Se
         assert_eq!(store.append(write).await.unwrap(), 2);
     }
     assert_eq!(collected(store, &lease).await.1, []);
+}
+
+pub(super) async fn the_holder_of_a_lease_is_known_without_taking_it(store: &dyn SessionStore) {
+    let holder = async |time| store.holder(&id("a"), moment(time)).await.unwrap();
+    assert_eq!(holder(1).await, None);
+    create(store, &header("a"), &[]).await;
+    assert_eq!(holder(1).await, None);
+    let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
+    assert_eq!(holder(2).await.as_deref(), Some("me"));
+    assert_eq!(store.renew(&lease, moment(2), LASTS).await.unwrap().number, lease.number);
+    store.release(&lease).await.unwrap();
+    assert_eq!(holder(3).await, None);
+    let ends = LeaseRequest { ttl: Duration::ZERO, ..claim("me", moment(3)) };
+    store.lease(&id("a"), ends).await.unwrap();
+    assert_eq!(holder(4).await, None);
 }

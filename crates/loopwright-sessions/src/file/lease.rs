@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -136,6 +137,12 @@ impl Session<'_> {
             Err(StoreError::LeaseLost(_)) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the owner of the lease that is in force.
+    pub(super) fn holder(&mut self, now: Timestamp) -> Result<Option<Arc<str>>, StoreError> {
+        let Leases { lease, .. } = read(self.id, &self.files.dir)?;
+        Ok(rules::lease_in_force(lease.as_ref(), now).map(|it| Arc::clone(&it.owner)))
     }
 
     /// Ends whatever lease there is.
