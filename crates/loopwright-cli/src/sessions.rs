@@ -120,7 +120,9 @@ async fn perform(
             approvals::tell_waiting(&store, find(&*store, &args.id.id).await?).await?;
             Err(SessionsError::Usage("the decision is missing".to_owned()))
         }
-        SessionsCommand::Decide(args) => decide::decide(cli, &store, args).await,
+        SessionsCommand::Decide(args) => {
+            decide::decide(cli, &store, args, &store_option(typed.as_ref())).await
+        }
         SessionsCommand::Stop(args) => change::each(&store, args, change::Task::Stop).await,
         SessionsCommand::Cancel(args) => change::each(&store, args, change::Task::Cancel).await,
         SessionsCommand::Suspend(args) => change::each(&store, args, change::Task::Suspend).await,
@@ -141,6 +143,10 @@ async fn backup(store: &dyn SessionStore, to: &Path) -> Result<ExitCode, Session
 
 /// Returns how another command is called for the same store.
 fn again(command: &str, store: Option<&Text>) -> String {
-    let option = store.map_or(String::new(), |it| format!(" --store {}", quoted(&it.to_string())));
-    format!("loopwright sessions {command}{option}")
+    format!("loopwright sessions {command}{}", store_option(store))
+}
+
+/// Returns the option that selects the same store, after a blank; empty if none was typed.
+fn store_option(store: Option<&Text>) -> String {
+    store.map_or(String::new(), |it| format!(" --store {}", quoted(&it.to_string())))
 }

@@ -202,7 +202,11 @@ pub(super) async fn holder(
     store: &dyn SessionStore,
     header: &SessionHeader,
 ) -> Result<Option<String>, SessionsError> {
+    if owner(store, header).await?.is_none() {
+        return Ok(None);
+    }
     match hold(store, header).await {
+        // It was left meanwhile.
         Ok(lease) => {
             store.release(&lease).await?;
             Ok(None)
@@ -212,6 +216,15 @@ pub(super) async fn holder(
         Err(StoreError::Busy { owner, .. }) => Ok(Some(Owner::describe(&owner))),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns the owner of a session that a process has, for its own run or for that of the session it works for. Takes nothing.
+pub(super) async fn owner(
+    store: &dyn SessionStore,
+    header: &SessionHeader,
+) -> Result<Option<Arc<str>>, StoreError> {
+    let owner = store.holder(&header.id, now()).await?;
+    Ok(owner.filter(|it| Owner::parse(it).is_none_or(|it| !it.is_gone())))
 }
 
 /// Takes a session that no process runs, or whose runner is gone, for a moment.

@@ -8,12 +8,14 @@ use loopwright_core::{
     AgentState, ApprovalDecision, Arguments, PendingApproval, RequestKind, ToolOutput,
 };
 use loopwright_sessions::{
-    DecideCall, DecideShown, InvalidRequestAddress, JobQuery, JobStatus, RequestAddress, SessionId,
-    SessionStore, ShownRequest,
+    AgentSession, DecideCall, DecideShown, InvalidRequestAddress, JobQuery, JobRecord, JobStatus,
+    Owner, RequestAddress, SessionHeader, SessionId, SessionStatus, SessionStore, ShownRequest,
+    has_snapshots,
 };
 use serde_json::{Map, Value};
 
 use self::lasting::{LastingDecision, Waiting};
+use super::change::owner;
 use crate::approval::Scope;
 use crate::args::Cli;
 use crate::args::sessions::DecideArgs;
@@ -21,10 +23,13 @@ use crate::chosen_rules::deciding;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::loops::maintenance_runtime;
-use crate::session::{SessionsError, address, decisions, find, short};
+use crate::session::{SessionsError, address, decisions, find, now, short};
 
 /// The result for the model of a question that was denied without a reason.
 pub(crate) const DECLINED: &str = "the user declined to answer";
+
+/// How many of a session's latest jobs are looked at.
+const MAX_JOBS: usize = 50;
 
 /// The reason for the model why an interrupted call is not repeated, if the user gave none.
 const NOT_AGAIN: &str = "the user decided not to repeat the call";
@@ -63,6 +68,7 @@ pub(super) async fn decide(
     cli: &Cli,
     store: &Arc<dyn SessionStore>,
     args: &DecideArgs,
+    store_option: &str,
 ) -> Result<ExitCode, SessionsError> {
     let header = find(&**store, &args.id.id).await?;
     let Typed { address: typed, word, decision } = Typed::read(&args.what)?;
@@ -97,6 +103,8 @@ pub(super) async fn decide(
     }
     let resolution = decision.of(asked, session.state());
     let runtime = maintenance_runtime(store);
+    // A worker can continue the job as soon as the decision is recorded.
+    let had_job = has_job(&**store, &header.id).await;
     let path = typed.map(|it| it.path);
     let shown = |it| ShownRequest::of(&header.id, session.state(), it);
     let decided = match asked.filter(|_| is_clear).map(shown) {
@@ -110,15 +118,7 @@ pub(super) async fn decide(
     };
     let session = decided?;
     let unsaved = lasting.and_then(|it| it.keep().err());
-    let id = short(&header.id);
-    let rest: Vec<String> = session.state().pending().iter().map(address).collect();
-    console::tell(&if !rest.is_empty() {
-        format!("decided; calls still waiting: {}", rest.join(", "))
-    } else if has_job(&**store, &header.id).await {
-        "decided; a worker continues the job".to_owned()
-    } else {
-        format!("decided; resume with: loopwright run --resume {id}")
-    });
+    console::tell(&format!("decided; {}", next(store, &session, had_job, store_option).await?));
     let Some(error) = unsaved else { return Ok(ExitCode::Done) };
     let reason = console::chain(&error);
     console::warn(&format!("the decision is recorded, but its rule is not saved: {reason}"));
@@ -145,15 +145,60 @@ fn check_word(word: &str, asked: &PendingApproval<'_>) -> Result<(), SessionsErr
     )))
 }
 
-/// Returns `true` if a job of the session waits for its decisions: workers continue it.
+/// Returns what continues a session after a decision, or the command that does.
+async fn next(
+    store: &Arc<dyn SessionStore>,
+    session: &AgentSession,
+    had_job: bool,
+    store_option: &str,
+) -> Result<String, SessionsError> {
+    let (pending, now) = (session.state().pending(), now());
+    let waiting = pending.iter().filter(|it| !it.question.is_expired(now));
+    let rest: Vec<String> = waiting.map(address).collect();
+    if !rest.is_empty() {
+        return Ok(format!("calls still waiting: {}", rest.join(", ")));
+    }
+    let header = root(&**store, session.header()).await?;
+    let id = short(&header.id);
+    if header.status != SessionStatus::Active {
+        return Ok(format!(
+            "the session accepts no messages; change that with: loopwright sessions resume {id}{store_option}"
+        ));
+    }
+    if had_job || has_job(&**store, &header.id).await {
+        return Ok("a worker continues the job".to_owned());
+    }
+    let me = Owner::this_process().to_string();
+    if let Some(owner) = owner(&**store, &header).await?.filter(|it| **it != *me) {
+        return Ok(format!("the run continues in {}", Owner::describe(&owner)));
+    }
+    if has_snapshots(&**store, &header.id).await? {
+        return Ok(format!("resume with: loopwright submit --session {id}{store_option}"));
+    }
+    Ok(format!("resume with: loopwright run --resume {id}{store_option}"))
+}
+
+/// Returns the session whose run a session belongs to: its own, or that of the agent that started a sub-agent.
+async fn root(
+    store: &dyn SessionStore,
+    header: &SessionHeader,
+) -> Result<SessionHeader, SessionsError> {
+    let mut header = header.clone();
+    while let Some(parent) = header.parent.as_ref().filter(|_| header.call.is_some()) {
+        match store.header(parent).await? {
+            Some(parent) => header = parent,
+            None => break,
+        }
+    }
+    Ok(header)
+}
+
+/// Returns `true` if a job of the session waits for its decisions, or continues after them: workers continue it.
 async fn has_job(store: &dyn SessionStore, id: &SessionId) -> bool {
     let Some(queue) = store.jobs() else { return false };
-    let query = JobQuery {
-        status: Some(JobStatus::NeedsInput),
-        session: Some(id.clone()),
-        ..JobQuery::last(1)
-    };
-    queue.records(&query).await.is_ok_and(|it| !it.is_empty())
+    let query = JobQuery { session: Some(id.clone()), ..JobQuery::last(MAX_JOBS) };
+    let is_continued = |it: &JobRecord| !it.status.is_over() || it.status == JobStatus::NeedsInput;
+    queue.records(&query).await.is_ok_and(|it| it.iter().any(is_continued))
 }
 
 impl Typed {

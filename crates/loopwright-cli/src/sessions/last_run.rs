@@ -1,9 +1,9 @@
 //! The ending of the last run of a session.
 
 use loopwright_core::{Change, ChangeRecord, ExecutionStatus};
-use loopwright_sessions::{SessionHeader, SessionStore, StoreError};
+use loopwright_sessions::{SessionHeader, SessionStore};
 
-use super::change::hold;
+use super::change::owner;
 
 /// The most sessions whose last run is looked up: each is read.
 const MAX: usize = 100;
@@ -29,20 +29,8 @@ pub(crate) async fn last_runs(
 async fn last_run(store: &dyn SessionStore, header: &SessionHeader) -> Option<&'static str> {
     let loaded = store.load(&header.id).await.ok()??;
     match word(&loaded.changes).unwrap_or("new") {
-        INCOMPLETE if is_held(store, header).await => Some(RUNNING),
+        INCOMPLETE if matches!(owner(store, header).await, Ok(Some(_))) => Some(RUNNING),
         word => Some(word),
-    }
-}
-
-/// Returns `true` if a process has a session, for its own run or for that of the session it works for.
-async fn is_held(store: &dyn SessionStore, header: &SessionHeader) -> bool {
-    match hold(store, header).await {
-        Ok(lease) => {
-            // The lease ends by itself, too.
-            store.release(&lease).await.ok();
-            false
-        }
-        Err(error) => matches!(error, StoreError::Busy { .. }),
     }
 }
 
@@ -58,4 +46,36 @@ fn word(changes: &[ChangeRecord]) -> Option<&'static str> {
         Change::ExecutionStarted { .. } | Change::ExecutionResumed => Some(INCOMPLETE),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use loopwright_sessions::{LeaseRequest, MemoryStore, Owner, SessionRuntime};
+    use loopwright_testing::FakeModel;
+
+    use super::*;
+    use crate::session::now;
+
+    #[tokio::test]
+    async fn the_owner_of_a_session_is_found_without_taking_the_session() {
+        let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+        let agent = loopwright_agent::AgentBuilder::base()
+            .with(loopwright_capabilities::llm::UseLlm::from_model(FakeModel::script(["Hi."])))
+            .build()
+            .unwrap();
+        let runtime = SessionRuntime::new(Arc::clone(&store), agent);
+        let id = runtime.open("s").await.unwrap().id().clone();
+        let header = store.header(&id).await.unwrap().unwrap();
+        let me = Owner::this_process().to_string();
+        let ttl = Duration::from_secs(60);
+        let claim = LeaseRequest { owner: &me, replaces: None, now: now(), ttl };
+        let first = store.lease(&id, claim).await.unwrap();
+        assert_eq!(owner(&*store, &header).await.unwrap().as_deref(), Some(&*me));
+        store.release(&first).await.unwrap();
+        assert_eq!(owner(&*store, &header).await.unwrap(), None);
+        assert_eq!(store.lease(&id, claim).await.unwrap().number, first.number + 1);
+    }
 }
