@@ -83,6 +83,8 @@ struct PolicyOrigin {
     session: Mutex<Chosen>,
     /// What shadow rules would have done, before the policy was last replaced.
     shadowed: Mutex<BTreeMap<String, (u64, u64)>>,
+    /// Held while the policy is replaced.
+    changing: Mutex<()>,
     hooks: CommandHooks,
     /// The files of the project that hooks run, once they are needed.
     hook_files: OnceLock<BTreeSet<PathBuf>>,
@@ -132,6 +134,7 @@ impl RunPermissions {
             mode: Mutex::default(),
             session: Mutex::default(),
             shadowed: Mutex::default(),
+            changing: Mutex::default(),
         };
         Self { shared: Permissions::new(policy), added, origin: Some(Arc::new(origin)) }
     }
@@ -294,26 +297,36 @@ impl RunPermissions {
     /// Returns an error if a file stops a run at its start. The rules stay as they are.
     pub(crate) fn reload(&self, review: &str) -> Result<Reloaded, ChangeError> {
         let Some(origin) = &self.origin else { return Ok(Reloaded::default()) };
+        let _changing = lock(&origin.changing);
         let before = Arc::clone(&lock(&origin.read));
         if !before.is_outdated(&origin.sources) {
             return Ok(Reloaded::default());
         }
         let read = Arc::new(before.again(&origin.sources)?);
-        *lock(&origin.read) = Arc::clone(&read);
         let was = self.policy();
-        self.renew(origin)?;
+        self.apply(origin, &read)?;
+        *lock(&origin.read) = Arc::clone(&read);
         Ok(read.changes(&self.policy(), (&before, &was), &origin.sources, review))
     }
 
+    /// Builds the policy again from everything that it comes from. Of two changes at the same time, the later one builds it from
+    /// both.
     fn renew(&self, origin: &PolicyOrigin) -> Result<(), ChangeError> {
-        let (read, sources) = (Arc::clone(&lock(&origin.read)), &origin.sources);
-        add_shadow(&mut lock(&origin.shadowed), &self.policy());
-        let folder = folders::folder(sources, &read.project.root)?;
-        let files = read.files();
-        let mut policy = build(&read.config, sources, files, &folder, &lock(&origin.session));
+        let _changing = lock(&origin.changing);
+        let read = Arc::clone(&lock(&origin.read));
+        self.apply(origin, &read)
+    }
+
+    /// Puts settings in force. The caller keeps others from doing so.
+    fn apply(&self, origin: &PolicyOrigin, read: &ReadSettings) -> Result<(), ChangeError> {
+        let folder = folders::folder(&origin.sources, &read.project.root)?;
+        let (files, session) = (read.files(), lock(&origin.session));
+        let mut policy = build(&read.config, &origin.sources, files, &folder, &session);
+        drop(session);
         if let Some(mode) = *lock(&origin.mode) {
             policy = policy.with_mode(mode).unwrap_or(policy);
         }
+        add_shadow(&mut lock(&origin.shadowed), &self.policy());
         self.shared.set(policy);
         Ok(())
     }

@@ -168,3 +168,23 @@ fn rules_and_a_mode_that_the_user_chose_in_the_run_stay_and_are_not_told_again()
     assert_eq!(opened.run.policy().mode(), Mode::AcceptEdits);
     assert_eq!([opened.decided("make"), opened.decided("ls")], [Decision::Allow, Decision::Ask]);
 }
+
+#[test]
+fn rules_and_a_mode_that_change_at_the_same_time_are_both_in_force() {
+    let opened = Opened::new(&[], false);
+    for round in 0..100 {
+        let (mode, command) = match round % 2 {
+            0 => (Mode::Ask, "make"),
+            _ => (Mode::Plan, "ls"),
+        };
+        let deny = json!({ "permissions": { "deny": [format!("Bash({command})")] } });
+        opened.write(SETTINGS, &deny.to_string());
+        std::thread::scope(|scope| {
+            scope.spawn(|| opened.run.reload(REVIEW).unwrap());
+            scope.spawn(|| opened.run.reload(REVIEW).unwrap());
+            scope.spawn(|| opened.run.set_mode(mode).unwrap());
+        });
+        let in_force = (opened.run.policy().mode(), opened.decided(command));
+        assert_eq!(in_force, (mode, Decision::Deny), "round {round}");
+    }
+}
