@@ -285,6 +285,31 @@ fn a_hook_that_is_asked_once_runs_for_one_call_of_a_session() {
 }
 
 #[test]
+fn a_call_that_a_hook_asks_about_waits_over_restarts_even_without_the_hook() {
+    for once in [false, true] {
+        let command = answer(&json!({ "permissionDecision": "ask" }));
+        let hook = json!({ "type": "command", "command": command, "once": once });
+        let file = json!({ "hooks": { "PreToolUse": [{ "hooks": [hook] }] } }).to_string();
+        let world = World::new().file(OWN, &file).file("project/a.txt", "x");
+        let server = Server::start(removing());
+        let go = |options: &[&str]| {
+            let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+            let done = world.run(&[&model[..], options].concat());
+            (done.status, is_there(&world))
+        };
+        assert_eq!(go(&["Go."]), (9, true));
+        assert_eq!(go(&["--continue"]), (9, true));
+        std::fs::remove_file(world.path(OWN)).unwrap();
+        assert_eq!(go(&["--continue"]), (9, true));
+        let listed: Value =
+            serde_json::from_str(&world.run(&["sessions", "list", "--json"]).stdout).unwrap();
+        let id = listed["sessions"][0]["id"].as_str().unwrap();
+        assert_eq!(world.run(&["sessions", "decide", id, "approve"]).status, 0);
+        assert_eq!(go(&["--continue"]), (0, false));
+    }
+}
+
+#[test]
 fn a_hook_replaces_the_result_that_the_model_sees() {
     let world = with("PostToolUse", "Bash", &answer(&json!({ "updatedToolOutput": "[redacted]" })));
     let replies = vec![streamed_call("", "echo sec''ret"), streamed("Done.", "stop")];

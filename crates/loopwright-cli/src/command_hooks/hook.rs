@@ -80,7 +80,7 @@ struct Remembered {
     started: HashSet<String>,
     /// Calls whose arguments a hook has changed; they are not changed again.
     rewritten: HashSet<String>,
-    /// What hooks that changed a call ask about it.
+    /// What hooks ask about calls that have no result yet.
     questions: HashMap<String, String>,
     /// Additional text for the model with the result of a call.
     contexts: HashMap<String, Vec<String>>,
@@ -432,7 +432,8 @@ impl Hook for Runner {
         if let Some(reason) = said.stop {
             return Ok(ToolDecision::Stop(Self::stop(reason)));
         }
-        let earlier = self.memory().questions.remove(&key);
+        // A call whose hooks were interrupted is asked about again, even if a hook runs only once.
+        let earlier = self.memory().questions.get(&key).cloned();
         let question = match said.decision {
             Some(HookDecision::Block(reason)) => {
                 return Ok(ToolDecision::Block { reason: format!("blocked by a hook: {reason}") });
@@ -441,14 +442,13 @@ impl Hook for Runner {
             // This does not override the permission rules, which still apply.
             Some(HookDecision::Allow) | None => earlier,
         };
+        if let Some(text) = &question {
+            // The user is asked about the call as it runs, even if the hook that changes it has no question about that one.
+            self.memory().questions.insert(key.clone(), text.clone());
+        }
         if let Some(input) = said.input {
             let wanted = changed(input, call, &arguments, &self.0.policy.workdir);
-            let mut memory = self.memory();
-            if wanted != arguments && memory.rewritten.insert(key.clone()) {
-                // The user is asked about the call as it runs, even if the hook has no question about that one.
-                if let Some(text) = question {
-                    memory.questions.insert(key, text);
-                }
+            if wanted != arguments && self.memory().rewritten.insert(key) {
                 return Ok(ToolDecision::Rewrite(Arguments::new(wanted.to_string())));
             }
         }

@@ -1,10 +1,25 @@
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use loopwright_sandbox::{ExitOutcome, Output, TimeoutKind};
+use async_trait::async_trait;
+use loopwright_agent::{AgentBuilder, UseHook, UseTools};
+use loopwright_capabilities::files::WorkspaceRoot;
+use loopwright_capabilities::llm::UseLlm;
+use loopwright_capabilities::permissions::Permissions;
+use loopwright_core::messages::ToolCall;
+use loopwright_core::{
+    AgentLoop, AgentState, BoxError, Hook, HookCx, HookPoint, HookPoints, RunOptions, ToolDecision,
+};
+use loopwright_permissions::Policy;
+use loopwright_sandbox::{ExitOutcome, FakeSandbox, Output, SandboxPolicy, TimeoutKind};
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
+use super::hook::{HookSetup, UseCommandHooks};
 use super::output::{HookDecision, Said};
-use super::{CommandHook, HookEvent, Matcher, OnFailure, Places, read};
+use super::{Action, CommandHook, CommandHooks, HookEvent, Matcher, OnFailure, Places, read};
 
 fn said(event: HookEvent, output: &Output) -> Said {
     let mut said = Said::default();
@@ -294,4 +309,66 @@ fn plain_text_is_for_the_model_at_prompts_and_starts() {
     assert_eq!(said(HookEvent::UserPromptSubmit, &output).context, ["it is Monday"]);
     assert_eq!(said(HookEvent::SessionStart, &output).context, ["it is Monday"]);
     assert!(said(HookEvent::PostToolUse, &output).context.is_empty());
+}
+
+/// Interrupts the run at each call.
+struct Interrupts(CancellationToken);
+
+#[async_trait]
+impl Hook for Interrupts {
+    fn points(&self) -> HookPoints {
+        HookPoint::BeforeTool.into()
+    }
+
+    async fn before_tool(
+        &self,
+        _call: &ToolCall,
+        _state: &AgentState,
+        _cx: &HookCx<'_>,
+    ) -> Result<ToolDecision, BoxError> {
+        self.0.cancel();
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_asked_about_again_if_the_run_ended_before_the_question_of_a_hook_was_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut found, _) = hooks(&json!({ "hooks": { "PreToolUse": [
+        { "hooks": [{ "type": "command", "command": "true", "once": true }] },
+    ] } }));
+    found[0].action = Action::Ask("really?".to_owned());
+    let setup = HookSetup {
+        hooks: CommandHooks::new(found),
+        sandbox: Arc::new(FakeSandbox::new()),
+        policy: SandboxPolicy::in_dir(folder.path()),
+        files: WorkspaceRoot::new(folder.path()),
+        permissions: Permissions::new(Policy::builder("/project").build()),
+        project: folder.path().to_owned(),
+        home: None,
+        session: None,
+        tell: |_| {},
+    };
+    let tool = MockTool::returning("paint", "", "painted");
+    let agent = |model: FakeModel, interrupts: Option<Interrupts>| -> AgentLoop {
+        let builder = AgentBuilder::base()
+            .with(UseLlm::from_model(model))
+            .with(UseTools::new().with_tool(tool.clone()))
+            .with(UseCommandHooks(Some(setup.clone())));
+        let builder = match interrupts {
+            Some(hook) => builder.with(UseHook::new(hook)),
+            None => builder,
+        };
+        builder.build().unwrap()
+    };
+    let cancel = CancellationToken::new();
+    let model = FakeModel::script([ScenarioStep::tool_call("paint", json!({}))]);
+    let options =
+        RunOptions { cancel: cancel.clone(), grace: Duration::ZERO, ..RunOptions::default() };
+    let asked = AgentState::new().with_user_message("go");
+    let state = agent(model, Some(Interrupts(cancel))).start(asked, options).finish().await;
+    assert_eq!((state.pending().len(), tool.keys().len()), (0, 0), "{state:?}");
+    let state = agent(FakeModel::script(["Done."]), None).execute(state).await;
+    let questions: Vec<_> = state.pending().iter().map(|it| it.question.text.clone()).collect();
+    assert_eq!((questions, tool.keys().len()), (vec!["really?".to_owned()], 0), "{state:?}");
 }
