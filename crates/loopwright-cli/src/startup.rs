@@ -494,11 +494,23 @@ fn keep_model(config: &mut Config, llm: Option<&LlmConfig>) {
     }
 }
 
-/// Returns the options that have to be typed again to resume the session.
+/// Returns the options that have to be typed again to resume the session: the session keeps what restricts it, and nothing that
+/// grants more.
 fn options(agent: &AgentArgs, session: &SessionArgs) -> Vec<String> {
-    let store = session.store.as_ref().map(|it| format!("--store {}", quoted(&it.to_string())));
-    let url = agent.base_url.as_ref().map(|it| format!("--base-url {}", quoted(it.as_str())));
-    store.into_iter().chain(url).collect()
+    let option = |name: &str, value: &str| format!("{name} {}", quoted(value));
+    let store = session.store.as_ref().map(|it| option("--store", &it.to_string()));
+    let url = agent.base_url.as_ref().map(|it| option("--base-url", it.as_str()));
+    let allowed = agent.permissions.allow.iter().map(|it| option("--allow", it));
+    let folders = agent.permissions.add_dir.iter();
+    let folders = folders.map(|it| option("--add-dir", &it.to_string_lossy()));
+    let servers = session.servers.mcp_config.iter().map(|it| {
+        // The object itself can hold keys.
+        let shown = if it.is_inline() { "{…}".into() } else { it.source.to_string_lossy() };
+        option("--mcp-config", &shown)
+    });
+    let alone = session.servers.strict_mcp_config.then(|| "--strict-mcp-config".to_owned());
+    let grants = allowed.chain(folders).chain(servers).chain(alone);
+    store.into_iter().chain(url).chain(grants).collect()
 }
 
 /// Keeps a definition that is not the user's own from widening what holds by default.

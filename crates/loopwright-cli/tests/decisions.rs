@@ -319,3 +319,66 @@ fn an_answer_whose_rule_cannot_be_saved_counts_and_the_next_such_call_asks_again
     let (again, _) = run(&world, &server, &[&ask[..], &["Go."]].concat());
     assert_eq!(again.status, 9, "{}", again.stderr);
 }
+
+#[test]
+fn a_decision_names_what_continues_the_run() {
+    let world = world();
+    let store = format!("files:{}", world.path("store").display());
+    let stored = ["--store", &store];
+    let paused = || {
+        let server = Server::start([streamed_call("", "rm a.txt")]);
+        let options = [&stored[..], &["--permission-mode", "ask", "Go."]].concat();
+        let (done, report) = run(&world, &server, &options);
+        assert_eq!(done.status, 9, "{}", done.stderr);
+        report["session_id"].as_str().unwrap().to_owned()
+    };
+    let sessions = |line: &[&str]| {
+        let done = world.run(&[&["sessions"], &stored[..], line].concat());
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        done.stderr
+    };
+    // The command finds the session in the store that was named.
+    let id = paused();
+    let told = sessions(&["decide", &id, "approve"]);
+    let hint = told.trim_end().strip_prefix("decided; resume with: loopwright ").unwrap();
+    let mut words: Vec<&str> = hint.split(' ').collect();
+    assert_eq!(words, ["run", "--resume", &id[..8], "--store", &store]);
+    let server = Server::start([done()]);
+    words.extend(["-m", "openai-compatible/test", "--base-url", &server.url]);
+    let resumed = world.run(&words);
+    let is_there = world.path("project/a.txt").exists();
+    assert_eq!((resumed.status, is_there), (0, false), "{}", resumed.stderr);
+
+    let id = paused();
+    sessions(&["suspend", &id]);
+    let told = sessions(&["decide", &id, "deny"]);
+    let resume = format!("loopwright sessions resume {} --store {store}", &id[..8]);
+    let expect = format!("decided; the session accepts no messages; change that with: {resume}\n");
+    assert_eq!(told, expect);
+}
+
+#[test]
+fn the_command_that_resumes_a_session_repeats_the_grants_that_the_session_does_not_keep() {
+    let named = r#"{ "mcpServers": { "a": { "command": "true", "env": { "KEY": "secret" } } } }"#;
+    let world = world().file("extra/note.txt", "x").file("servers.json", named);
+    let server = Server::start([done()]);
+    let grants = [
+        "--allow",
+        "Bash(git log:*)",
+        "--add-dir",
+        "../extra",
+        "--mcp-config",
+        "../servers.json",
+        "--mcp-config",
+        named,
+        "--strict-mcp-config",
+        "--deny",
+        "WebFetch",
+        "Go.",
+    ];
+    let ran = world.run(&[&MODEL[..], &[&server.url], &grants].concat());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let hint = ran.stderr.lines().last().unwrap();
+    let expect = "--allow 'Bash(git log:*)' --add-dir ../extra --mcp-config ../servers.json --mcp-config '{…}' --strict-mcp-config";
+    assert!(hint.ends_with(expect), "{hint}");
+}

@@ -67,7 +67,7 @@ pub(super) fn mcp_servers(text: &str) -> Result<NamedServers, String> {
     }
     let servers: Result<_, _> = file.servers().collect();
     let servers = servers.map_err(|error: EntryError| error.to_string())?;
-    let source = if is_json { "--mcp-config".into() } else { text.into() };
+    let source = if is_json { NamedServers::OPTION.into() } else { text.into() };
     Ok(NamedServers { source, servers })
 }
 

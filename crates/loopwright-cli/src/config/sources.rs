@@ -37,6 +37,16 @@ pub struct NamedServers {
     pub servers: Vec<McpServer>,
 }
 
+impl NamedServers {
+    /// The source of servers that the option itself has.
+    pub(crate) const OPTION: &str = "--mcp-config";
+
+    /// Returns `true` if the option has the JSON object itself.
+    pub(crate) fn is_inline(&self) -> bool {
+        self.source.as_os_str() == Self::OPTION
+    }
+}
+
 /// What is looked for besides what is named on the command line and in variables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Discovery {
