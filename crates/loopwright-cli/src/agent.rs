@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loopwright_agent::{
-    AgentBuilder, BuildError, DefinitionLoopFactory, LoopFactory as _, NameList, UseContextConfig,
-    UseHook, UseLlmConfig,
+    AgentBuilder, BuildError, CallRules, DefinitionLoopFactory, Definitions as _, LoopFactory as _,
+    NameList, UseContextConfig, UseHook, UseLlmConfig,
 };
 use loopwright_capabilities::{
     bash::Background,
@@ -283,6 +283,18 @@ impl Setup {
     /// Returns what is defined for the agent of the run.
     pub(crate) fn defined(&self) -> Option<&Defined> {
         self.applied.as_ref().map(|it| &it.defined).or(self.own.as_ref())
+    }
+
+    /// Returns the rules of the definition of the run's agent, or of a sub-agent with this name. `None` means that the agent is
+    /// unknown.
+    pub(crate) fn call_rules(&self, subagent: Option<&str>) -> Option<CallRules> {
+        let definition = match (subagent, &self.applied) {
+            (Some(name), _) => self.defined()?.agents.get(name).ok()?,
+            (None, Some(applied)) => Arc::clone(&applied.definition),
+            (None, None) => return Some(CallRules::default()),
+        };
+        let configured = self.defined()?.configured(&definition, |tool| self.offers(tool));
+        Some(CallRules { agent: configured.name.clone(), ..configured.call_rules })
     }
 
     /// Warns about settings that have no effect. `review` is what reviews those of a project.

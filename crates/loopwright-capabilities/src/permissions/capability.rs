@@ -8,7 +8,7 @@ use loopwright_agent::{
     BuildError, CALL_RULES, CallRules, Capability, CapabilityRegistry, Configurator,
 };
 use loopwright_core::{AgentState, OnAsk, Priority};
-use loopwright_permissions::{Mode, Source};
+use loopwright_permissions::{Mode, Policy, Source};
 use serde::Deserialize as _;
 
 use super::hook::{Rules, ShownTools};
@@ -93,6 +93,15 @@ impl UsePermissions {
     pub fn with_restriction(mut self, rules: &CallRules) -> Result<Self, BuildError> {
         self.restriction = Some(Restriction::new(rules, &self.permissions.policy())?);
         Ok(self)
+    }
+
+    /// Returns a policy with the restrictions of an agent definition, as the agent's calls are decided.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a rule or the mode is malformed.
+    pub fn restricted(policy: Policy, rules: &CallRules) -> Result<Policy, BuildError> {
+        Ok(Restriction::new(rules, &policy)?.apply(policy))
     }
 
     /// Supports call rules in agent definitions: registers the capability that applies them as

@@ -277,7 +277,7 @@ fn without_links(policy: &SandboxPolicy, workdir: &Path) -> Result<SandboxPolicy
 
 /// Returns how a command sees its cache: it changes it directly, or a copy-on-write if its changes are discarded.
 fn cache_seen(policy: &SandboxPolicy, folder: PathBuf) -> Seen {
-    let is_discarded = policy.workdir_access == WorkdirAccess::Discarded;
+    let is_discarded = policy.discards_changes();
     match policy.staging.as_ref().filter(|_| is_discarded) {
         Some(staging) => Seen::Copied(Layer::passing(staging.join("cache"), folder)),
         None => Seen::Cache(folder),
