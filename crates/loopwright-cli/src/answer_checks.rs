@@ -32,6 +32,10 @@ pub struct AnswerChecks {
     pub output: Option<PathBuf>,
 }
 
+/// Why an answer does not count that a process without the schema accepted.
+const UNCHECKED: &str =
+    "the answer does not match the schema: another process finished the run without `--schema`";
+
 /// The file for the answer cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the answer to {}; choose a file in an existing directory", path.display())]
@@ -86,8 +90,11 @@ impl AnswerChecks {
         feed: &UiSender,
         cancel: &CancellationToken,
     ) -> Report {
-        if self.schema.is_some() {
-            report.structured_output = run.state.get(&ANSWER);
+        let is_complete = *run.state.status() == ExecutionStatus::Completed;
+        if let Some(schema) = &self.schema {
+            // Another process may have finished the run without the schema.
+            let read = || schema.read(&report.text).filter(|_| is_complete);
+            report.structured_output = run.state.get(&ANSWER).or_else(read);
             report.text = match &report.structured_output {
                 Some(answer) => answer.to_string(),
                 None => String::new(),
@@ -96,8 +103,11 @@ impl AnswerChecks {
         // An answer is complete even if calls before it were denied.
         let is_answered = report.exit_code == ExitCode::Done
             || report.stop_reason == RunEnding::AnsweredAfterDenial.name();
-        if !is_answered || *run.state.status() != ExecutionStatus::Completed {
+        if !is_answered || !is_complete {
             return report;
+        }
+        if self.schema.is_some() && report.structured_output.is_none() {
+            return report.ending(RunEnding::SchemaUnmet, UNCHECKED.to_owned());
         }
         if let Some(path) = &self.output
             && let Err(source) = named_file::write(path, &format!("{}\n", report.text.trim_end()))
@@ -111,10 +121,8 @@ impl AnswerChecks {
         let verification = verify(&run, command, cancel).await;
         feed.tell(UiEvent::Verified(verification.clone()));
         if !verification.passed && report.exit_code == ExitCode::Done {
-            let ending = RunEnding::Unverified;
-            report.exit_code = ending.exit_code();
-            report.stop_reason = ending.name();
-            report.remark = Some(format!("verification failed: `{command}`"));
+            let remark = format!("verification failed: `{command}`");
+            report = report.ending(RunEnding::Unverified, remark);
         }
         report.verification = Some(verification);
         report

@@ -108,10 +108,10 @@ pub(crate) async fn say(
         }
         match decide(conversation, stage, &id, input, signals.as_deref_mut()).await {
             Ok(Decided::All) => match finished(&conversation.store, &id).await {
-                Ok(Some(answer)) => {
+                Ok(Some(session)) => {
                     console::tell(FINISHED);
-                    console::print_text(&format!("{answer}\n"));
-                    return Turned::Ended(ExitCode::Done);
+                    let ended = conversation.show_ended(&session, stage, signals);
+                    return Turned::Ended(ended.await);
                 }
                 Ok(None) => said = UserInput::default(),
                 Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),

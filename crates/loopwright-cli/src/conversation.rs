@@ -6,7 +6,7 @@ use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anstyle::Style;
 use futures::future::{Either, join, select};
@@ -36,7 +36,7 @@ use crate::exit::ExitCode;
 use crate::input::{Input, Typed};
 use crate::loops::{FixedLoop, maintenance_runtime};
 use crate::mode_change::change_mode;
-use crate::render::{UiEvent, UiSender, Verbosity, sanitize_terminal};
+use crate::render::{Scope, UiEvent, UiSender, Verbosity, sanitize_terminal};
 use crate::report::Report;
 use crate::selected_agent::AGENT;
 use crate::session::{SessionsError, now, short};
@@ -330,16 +330,7 @@ impl Conversation {
         let report = match done {
             Ok(_) if !did_begin => Ok(Report::left(&id)),
             Ok(session) => {
-                self.totals = Some((id.clone(), SessionTotals::of(session.state())));
-                let report =
-                    Report::of(Some(&id), session.state(), brake.reason(), began.elapsed());
-                let report = report.within(&self.budget, session.state());
-                let report = report.under(self.setup.mode());
-                let report = report.expecting(&self.setup.model());
-                let kept = Some((&self.store, &id));
-                let run = EndedRun { setup: &self.setup, state: session.state(), session: kept };
-                let report = self.setup.checks.complete(report, run, feed, brake.token()).await;
-                let mut report = report.of_session(&id);
+                let mut report = self.ended(&session, began.elapsed(), feed, brake).await;
                 tell_kept(said.message.as_ref(), waiting, session.state());
                 let asks_about_cost = cost_consent::question(session.state()).is_some();
                 if asks_about_cost || self.is_attended && report.exit_code == ExitCode::NeedsInput {
@@ -357,6 +348,41 @@ impl Conversation {
             self.session = Some(id);
         }
         report
+    }
+
+    /// Checks the answer of a run that has ended in this process or another one, and reports how it ended.
+    pub(crate) async fn ended(
+        &mut self,
+        session: &AgentSession,
+        took: Duration,
+        feed: &UiSender,
+        brake: &CancelSwitch,
+    ) -> Report {
+        let (id, state) = (session.id(), session.state());
+        self.totals = Some((id.clone(), SessionTotals::of(state)));
+        let report = Report::of(Some(id), state, brake.reason(), took);
+        let report = report.within(&self.budget, state);
+        let report = report.under(self.setup.mode());
+        let report = report.expecting(&self.setup.model());
+        let run = EndedRun { setup: &self.setup, state, session: Some((&self.store, id)) };
+        let report = self.setup.checks.complete(report, run, feed, brake.token()).await;
+        report.of_session(id)
+    }
+
+    /// Shows how a run ended that another process finished, with its answer. Returns the exit code.
+    pub(crate) async fn show_ended(
+        &mut self,
+        session: &AgentSession,
+        stage: RunDisplay,
+        signals: Option<&mut Signals>,
+    ) -> ExitCode {
+        // This process has shown no part of the answer.
+        let stage = RunDisplay { scope: Scope::Answer, ..stage };
+        let scene = LiveRun::new(stage.format, self.setup.workdir.clone());
+        let (feed, brake) = (scene.feed.clone(), scene.brake.clone());
+        let work = async { ((), self.ended(session, Duration::ZERO, &feed, &brake).await) };
+        let ((), exit_code) = stage.watch(signals, scene, Box::pin(work)).await;
+        exit_code
     }
 
     /// Reads rules again whose files have changed since, and tells what is different.

@@ -224,6 +224,13 @@ impl Report {
         self
     }
 
+    /// Replaces the ending of a run that has answered.
+    #[must_use]
+    pub(crate) fn ending(self, ending: RunEnding, remark: String) -> Self {
+        let (stop_reason, exit_code) = (ending.name(), ending.exit_code());
+        Self { stop_reason, exit_code, remark: Some(remark), ..self }
+    }
+
     /// Reports a run that never began.
     pub fn refused(exit_code: ExitCode, stop_reason: &'static str, error: String) -> Self {
         Self {

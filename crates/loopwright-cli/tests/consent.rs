@@ -430,18 +430,26 @@ fn only_an_approval_as_it_is_and_a_denial_hold_from_now_on() {
     assert_eq!(decide(&["result", "[46, 7]"]).status, 0);
 }
 
-#[test]
-fn chat_asks_at_its_start_about_a_call_of_a_sub_agent() {
-    let agent = |name: &str, tools: &str| {
-        format!("---\nname: {name}\ndescription: D.\ntools: {tools}\n---\n\nGo.\n")
+/// Returns a world with an agent `lead` that starts a sub-agent `helper`, whose file has this line.
+fn with_helper(line: &str) -> World {
+    let agent = |name: &str, tools: &str, line: &str| {
+        format!("---\nname: {name}\ndescription: D.\ntools: {tools}\n{line}---\n\nGo.\n")
     };
     let world = World::at_terminal()
         .file("project/a.txt", "x")
-        .file("project/.claude/agents/lead.md", &agent("lead", "Bash, Agent"))
-        .file("project/.claude/agents/helper.md", &agent("helper", "Bash"));
+        .file("project/.claude/agents/lead.md", &agent("lead", "Bash, Agent", ""))
+        .file("project/.claude/agents/helper.md", &agent("helper", "Bash", line))
+}
+
+fn helping() -> [Reply; 2] {
     let spawn = json!({ "subagent": "helper", "prompt": "Remove it." });
-    let replies = [streamed_tool("", "spawn_subagent", &spawn), streamed_call("", "rm a.txt")];
-    let server = Server::start(replies);
+    [streamed_tool("", "spawn_subagent", &spawn), streamed_call("", "rm a.txt")]
+}
+
+#[test]
+fn chat_asks_at_its_start_about_a_call_of_a_sub_agent() {
+    let world = with_helper("");
+    let server = Server::start(helping());
     let paused = run(&world, &server, &["--agent", "lead", "--permission-mode", "ask", "Go."]);
     assert_eq!(paused.status, 9, "{}", paused.stderr);
     let replies = ["Removed.", "The helper removed it."].map(|text| streamed(text, "stop"));
@@ -450,6 +458,38 @@ fn chat_asks_at_its_start_about_a_call_of_a_sub_agent() {
     let seen = chat(&world, &server, &["--permission-mode", "ask", "--continue"], terminal);
     assert_eq!((seen.status, is_there(&world)), (0, false), "{}", seen.text());
     assert!(seen.text().contains("? bash of helper"), "{}", seen.text());
+}
+
+#[test]
+fn a_mode_that_is_entered_decides_anew_about_a_call_of_a_sub_agent_by_the_rules_of_its_definition()
+{
+    let replies = || {
+        let ended = ["Removed.", "Done."].map(|text| streamed(text, "stop"));
+        helping().into_iter().chain(ended)
+    };
+    let line = |server: &Server| {
+        [&MODEL[..], &[&server.url, "--agent", "lead", "--permission-mode", "ask", "Go."]]
+            .concat()
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let ran = |definition: &str, terminal: Terminal| {
+        let (world, server) = (with_helper(definition), Server::start(replies()));
+        let line = line(&server);
+        let seen = terminal.run(&world, &line.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(
+            (seen.status, world.path("project/a.txt").exists()),
+            (0, false),
+            "{}",
+            seen.text()
+        );
+        seen.text().matches("? bash of helper").count()
+    };
+    assert_eq!(ran("", Terminal::new(100).typing("1 yes", "/mode auto")), 1);
+    // The definition still asks.
+    let terminal = Terminal::new(100).typing("1 yes", "/mode auto").typing("1 yes", "1");
+    assert_eq!(ran("permissionMode: ask\n", terminal), 2);
 }
 
 #[test]
@@ -500,4 +540,42 @@ fn an_open_dialog_closes_when_another_process_answers_and_the_run_continues() {
     let (text, _, rules, is_there) = answered_elsewhere(&["approve", "--always", "--yes"]);
     assert!(text.contains(closed), "{text}");
     assert_eq!((rules, is_there), (Some("allow = [\"Bash(rm a.txt)\"]".to_owned()), false));
+}
+
+/// Opens a dialog of a run with these options, and finishes the run in another process while the dialog is open.
+fn finished_elsewhere(answer: &str, options: &[&str]) -> (World, Seen) {
+    let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
+    let server = Server::start([streamed_call("", "rm a.txt"), streamed(answer, "stop")]);
+    let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask"], options, &["Go."]].concat();
+    let url = server.url.clone();
+    let terminal = Terminal::new(100).pressing("1 yes", "").first_while_stopped(move |world| {
+        deciding(&["approve"])(world);
+        let done = world.run(&[&MODEL[..], &[&url, "--continue"]].concat());
+        assert_eq!(done.status, 0, "{}", done.stderr);
+    });
+    let seen = terminal.run(&world, &line);
+    (world, seen)
+}
+
+#[test]
+fn a_run_that_another_process_finished_is_verified_and_written_by_the_process_that_waited() {
+    let schema =
+        r#"{"type":"object","properties":{"files":{"type":"integer"}},"required":["files"]}"#;
+    let options = ["-o", "../out.json", "--schema", schema, "--verify", "touch verified"];
+    let (world, seen) = finished_elsewhere(r#"{"files": 3}"#, &options);
+    let text = seen.text();
+    let written = std::fs::read_to_string(world.path("out.json")).ok();
+    let is_verified = world.path("project/verified").exists();
+    let expect = (0, Some("{\"files\":3}\n".to_owned()), true);
+    assert_eq!((seen.status, written, is_verified), expect, "{text}");
+    assert!(text.contains("another process finished this run"), "{text}");
+
+    let (_, seen) = finished_elsewhere("Three.", &["--verify", "false"]);
+    assert_eq!(seen.status, 12, "{}", seen.text());
+    assert!(seen.text().contains("Three."), "{}", seen.text());
+
+    let (world, seen) = finished_elsewhere("Three.", &options);
+    let text = seen.text();
+    assert_eq!((seen.status, world.path("out.json").exists()), (11, false), "{text}");
+    assert!(text.contains("finished the run without `--schema`"), "{text}");
 }

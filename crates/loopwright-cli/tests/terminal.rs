@@ -35,8 +35,8 @@ struct Act {
     first: Option<Elsewhere>,
 }
 
-/// What happens outside of the terminal.
-type Elsewhere = Box<dyn Fn(&World)>;
+/// What happens outside of the terminal, given the program's process.
+type Elsewhere = Box<dyn Fn(&World, Pid)>;
 
 enum Deed {
     Type(String),
@@ -121,7 +121,18 @@ impl Terminal {
 
     /// Does something elsewhere before the line is typed that was added last.
     pub(crate) fn first(mut self, what: impl Fn(&World) + 'static) -> Self {
-        self.acts.last_mut().unwrap().first = Some(Box::new(what));
+        self.acts.last_mut().unwrap().first = Some(Box::new(move |world, _| what(world)));
+        self
+    }
+
+    /// Does the same while the program is stopped, so that the program sees only the result.
+    pub(crate) fn first_while_stopped(mut self, what: impl Fn(&World) + 'static) -> Self {
+        let stopped = move |world: &World, child| {
+            kill_process(child, Signal::STOP).unwrap();
+            what(world);
+            kill_process(child, Signal::CONT).unwrap();
+        };
+        self.acts.last_mut().unwrap().first = Some(Box::new(stopped));
         self
     }
 
@@ -160,6 +171,7 @@ impl Terminal {
 
     /// Reads what is written, and types what there is to type.
     fn attend(&self, world: &World, mut controller: File, child: u32) -> (vt100::Parser, String) {
+        let child = Pid::from_raw(i32::try_from(child).unwrap()).unwrap();
         let size = |count: u16| NonZeroU16::new(count).unwrap();
         let mut parser = vt100::Parser::new(size(self.rows), size(self.columns), SCROLLED);
         let mut written = Vec::new();
@@ -190,7 +202,7 @@ impl Terminal {
             {
                 heard = written.len();
                 if let Some(first) = first {
-                    first(world);
+                    first(world, child);
                 }
                 match deed {
                     Deed::Type(typed) => write!(controller, "{typed}").unwrap(),
@@ -198,7 +210,6 @@ impl Terminal {
                         tcsetwinsize(&controller, winsize(*columns, *rows)).unwrap();
                         parser.screen_mut().set_size(size(*rows), size(*columns));
                         // It is not the program's controlling terminal, so the kernel does not tell it.
-                        let child = Pid::from_raw(i32::try_from(child).unwrap()).unwrap();
                         kill_process(child, Signal::WINCH).unwrap();
                     }
                 }

@@ -44,7 +44,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    fn read(&self, value: Value) -> Result<Value, Vec<String>> {
+    pub(super) fn read(&self, value: Value) -> Result<Value, Vec<String>> {
         let value = match self.shape.read(value)? {
             Reading::Found(value) => value,
             Reading::Absent(reason) => return Err(vec![reason]),

@@ -7,6 +7,7 @@ use loopwright_core::{AgentLoop, AgentState, StopReason};
 use serde_json::Value;
 
 use crate::structured::answer::{Form, NAME};
+use crate::structured::read::json_in;
 use crate::structured::shape::{Absence, Shape};
 use crate::structured::typed::{TypedOptions, held_to};
 
@@ -66,6 +67,11 @@ impl AnswerSchema {
     /// [`ANSWER`](crate::structured::ANSWER) in its state.
     pub fn apply(&self, agent: &AgentLoop, options: &TypedOptions) -> AgentLoop {
         held_to(agent, &self.form, options)
+    }
+
+    /// Reads an answer from the final text of an agent without this schema. Returns `None` if the text does not match.
+    pub fn read(&self, text: &str) -> Option<Value> {
+        json_in(text).ok().and_then(|value| self.form.read(value).ok())
     }
 
     /// Returns the schema.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use loopwright_agent::{Definitions as _, tasks::TaskList};
 use loopwright_capabilities::skills::SkillAudience;
@@ -335,9 +336,12 @@ impl EditorSession {
             if let Some(reason) = self.decide_all(conversation, brake, None).await? {
                 return Ok(reason);
             }
-            if let Some(answer) = finished(&conversation.store, &self.id).await? {
-                self.tell(&text("agent_message_chunk", &answer));
-                return Ok("end_turn");
+            if let Some(session) = finished(&conversation.store, &self.id).await? {
+                let (feed, _) = UiSender::new();
+                let ended = conversation.ended(&session, Duration::ZERO, &feed, brake);
+                let report = Box::pin(ended).await;
+                self.tell(&text("agent_message_chunk", &report.text));
+                return self.ended(&report, brake);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_core::{PendingApproval, SystemClock, Timestamp};
-use loopwright_sessions::{SessionId, SessionStore, ShownRequest};
+use loopwright_sessions::{AgentSession, SessionId, SessionStore, ShownRequest};
 
 use crate::loops::maintenance_runtime;
 use crate::session::{SessionsError, now};
@@ -49,7 +49,7 @@ pub(crate) fn closed(
     }
 }
 
-/// Returns the answer of a run that another process continued and finished. Returns `None` if the run is unfinished.
+/// Returns the session of a run that another process continued and finished. Returns `None` if the run is unfinished.
 ///
 /// # Errors
 ///
@@ -57,9 +57,9 @@ pub(crate) fn closed(
 pub(crate) async fn finished(
     store: &Arc<dyn SessionStore>,
     id: &SessionId,
-) -> Result<Option<String>, SessionsError> {
+) -> Result<Option<AgentSession>, SessionsError> {
     let session = maintenance_runtime(store).session(id).await?;
-    Ok((!session.is_unfinished()).then(|| session.state().text()))
+    Ok(Some(session).filter(|it| !it.is_unfinished()))
 }
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_run_is_finished_when_no_work_is_left_and_its_answer_is_returned() {
+    async fn a_run_is_finished_when_no_work_is_left_and_its_session_is_returned() {
         let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
         let model = FakeModel::script([
             ScenarioStep::tool_call("ask_user", json!({ "question": "Which?" })),
@@ -88,11 +88,15 @@ mod tests {
         let mut chat = runtime.open("s").await.unwrap();
         let id = chat.id().clone();
         assert!(chat.ask("Go.").await.is_err());
-        assert_eq!(finished(&store, &id).await.unwrap(), None);
+        let answer = async || {
+            let session = finished(&store, &id).await.unwrap();
+            session.map(|it| it.state().text())
+        };
+        assert_eq!(answer().await, None);
         let decide = DecideCall { path: None, resolution: ApprovalDecision::Reply("red".into()) };
         runtime.execute(&id, &decide).await.unwrap();
-        assert_eq!(finished(&store, &id).await.unwrap(), None);
+        assert_eq!(answer().await, None);
         chat.resume().await.unwrap();
-        assert_eq!(finished(&store, &id).await.unwrap().as_deref(), Some("The red one."));
+        assert_eq!(answer().await.as_deref(), Some("The red one."));
     }
 }
