@@ -323,8 +323,8 @@ fn an_answer_whose_rule_cannot_be_saved_counts_and_the_next_such_call_asks_again
 #[test]
 fn a_decision_names_what_continues_the_run() {
     let world = world();
-    let store = format!("files:{}", world.path("store").display());
-    let stored = ["--store", &store];
+    let store = "files:../store";
+    let stored = ["--store", store];
     let paused = || {
         let server = Server::start([streamed_call("", "rm a.txt")]);
         let options = [&stored[..], &["--permission-mode", "ask", "Go."]].concat();
@@ -342,7 +342,7 @@ fn a_decision_names_what_continues_the_run() {
     let told = sessions(&["decide", &id, "approve"]);
     let hint = told.trim_end().strip_prefix("decided; resume with: loopwright ").unwrap();
     let mut words: Vec<&str> = hint.split(' ').collect();
-    assert_eq!(words, ["run", "--resume", &id[..8], "--store", &store]);
+    assert_eq!(words, ["run", "--resume", &id[..8], "--store", store]);
     let server = Server::start([done()]);
     words.extend(["-m", "openai-compatible/test", "--base-url", &server.url]);
     let resumed = world.run(&words);

@@ -1,6 +1,5 @@
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use loopwright_agent::{AgentBuilder, UseHook, UseTools};
@@ -311,11 +310,11 @@ fn plain_text_is_for_the_model_at_prompts_and_starts() {
     assert!(said(HookEvent::PostToolUse, &output).context.is_empty());
 }
 
-/// Interrupts the run at each call.
-struct Interrupts(CancellationToken);
+/// Reports each call, and never decides about it.
+struct Stuck(CancellationToken);
 
 #[async_trait]
-impl Hook for Interrupts {
+impl Hook for Stuck {
     fn points(&self) -> HookPoints {
         HookPoint::BeforeTool.into()
     }
@@ -350,23 +349,28 @@ async fn a_call_is_asked_about_again_if_the_run_ended_before_the_question_of_a_h
         tell: |_| {},
     };
     let tool = MockTool::returning("paint", "", "painted");
-    let agent = |model: FakeModel, interrupts: Option<Interrupts>| -> AgentLoop {
+    let agent = |model: FakeModel, stuck: Option<Stuck>| -> AgentLoop {
         let builder = AgentBuilder::base()
             .with(UseLlm::from_model(model))
             .with(UseTools::new().with_tool(tool.clone()))
             .with(UseCommandHooks(Some(setup.clone())));
-        let builder = match interrupts {
+        let builder = match stuck {
             Some(hook) => builder.with(UseHook::new(hook)),
             None => builder,
         };
         builder.build().unwrap()
     };
-    let cancel = CancellationToken::new();
+    let is_reached = CancellationToken::new();
     let model = FakeModel::script([ScenarioStep::tool_call("paint", json!({}))]);
-    let options =
-        RunOptions { cancel: cancel.clone(), grace: Duration::ZERO, ..RunOptions::default() };
     let asked = AgentState::new().with_user_message("go");
-    let state = agent(model, Some(Interrupts(cancel))).start(asked, options).finish().await;
+    let first = agent(model, Some(Stuck(is_reached.clone())));
+    let mut run = first.start(asked, RunOptions::default());
+    tokio::select! {
+        _ = run.next() => {}
+        () = is_reached.cancelled() => {}
+    }
+    let state = run.state().clone();
+    drop(run);
     assert_eq!((state.pending().len(), tool.keys().len()), (0, 0), "{state:?}");
     let state = agent(FakeModel::script(["Done."]), None).execute(state).await;
     let questions: Vec<_> = state.pending().iter().map(|it| it.question.text.clone()).collect();
