@@ -207,6 +207,25 @@ fn a_permission_request_is_withdrawn_when_another_process_answers() {
 }
 
 #[test]
+fn a_turn_that_another_process_finished_ends_as_its_run_ended() {
+    let replies = [streamed_call("Removing. ", "rm a.txt"), streamed("It is", "length")];
+    let (world, server) = (World::new().file("project/a.txt", "x"), Server::start(replies));
+    let mut editor = Editor::start(&world, &server, &["--permission-mode", "ask"]);
+    let session = editor.new_session(&world);
+    let turn = editor.send_prompt(&session, &prompt("Remove it"));
+    editor.until_asked();
+    editor.while_stopped(|| {
+        assert_eq!(world.run(&["sessions", "decide", &session, "approve"]).status, 0);
+        let model = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+        let cut_off = world.run(&[&model[..], &["--resume", &session]].concat());
+        assert_eq!(cut_off.status, 6, "{}", cut_off.stderr);
+    });
+    let ended = editor.wait(turn);
+    assert_eq!(ended["result"]["stopReason"], "max_tokens", "{ended}");
+    assert!(text_of(&editor.updates, "agent_message_chunk").ends_with("It is"));
+}
+
+#[test]
 fn an_option_that_was_not_offered_allows_nothing() {
     let (world, server) = (World::new(), Server::start([write("1\n"), streamed("No.", "stop")]));
     let mut editor = Editor::start(&world, &server, &["--permission-mode", "ask"]);

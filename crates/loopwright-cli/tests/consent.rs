@@ -435,7 +435,7 @@ fn with_helper(line: &str) -> World {
     let agent = |name: &str, tools: &str, line: &str| {
         format!("---\nname: {name}\ndescription: D.\ntools: {tools}\n{line}---\n\nGo.\n")
     };
-    let world = World::at_terminal()
+    World::at_terminal()
         .file("project/a.txt", "x")
         .file("project/.claude/agents/lead.md", &agent("lead", "Bash, Agent", ""))
         .file("project/.claude/agents/helper.md", &agent("helper", "Bash", line))

@@ -10,7 +10,7 @@ use loopwright_core::{
 use loopwright_sessions::{
     AgentSession, DecideCall, DecideShown, InvalidRequestAddress, JobQuery, JobRecord, JobStatus,
     Owner, RequestAddress, SessionHeader, SessionId, SessionStatus, SessionStore, ShownRequest,
-    has_snapshots,
+    snapshot_owner,
 };
 use serde_json::{Map, Value};
 
@@ -172,7 +172,7 @@ async fn next(
     if let Some(owner) = owner(&**store, &header).await?.filter(|it| **it != *me) {
         return Ok(format!("the run continues in {}", Owner::describe(&owner)));
     }
-    if has_snapshots(&**store, &header.id).await? {
+    if snapshot_owner(&**store, &header).await?.is_some() {
         return Ok(format!("resume with: loopwright submit --session {id}{store_option}"));
     }
     Ok(format!("resume with: loopwright run --resume {id}{store_option}"))

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::server::Server;
@@ -77,6 +78,14 @@ impl Editor {
             buffers: BTreeMap::new(),
             written: Vec::new(),
         }
+    }
+
+    /// Does something while the program is stopped, so that the program sees only the result.
+    pub(super) fn while_stopped(&self, what: impl FnOnce()) {
+        let program = Pid::from_child(&self.program);
+        kill_process(program, Signal::STOP).unwrap();
+        what();
+        kill_process(program, Signal::CONT).unwrap();
     }
 
     pub(super) fn new_session(&mut self, world: &World) -> String {
