@@ -167,7 +167,7 @@ pub const EXCEPTIONS: &[(&str, &str)] = &[
     ("use_state_processor", "takes a processor, which is code"),
     ("use_tool_factory", "takes code"),
     ("use_tool_source", "takes code"),
-    ("use_tools", "takes tools, which are code"),
+    ("use_tools", "accepts tools, which only code can define"),
     ("use_web", "reaches the internet, which only the user may allow"),
 ];
 

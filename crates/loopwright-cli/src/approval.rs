@@ -160,7 +160,7 @@ async fn ask_about_cost(
         console::tell(&format!("? {used} of the {limit} cost limit used"));
         console::tell(&format!("  1 continue up to the limit  2 allow {limit} more  3 stop"));
         let text = match input.answer(signals.as_deref_mut()).await {
-            InputEvent::TextOrSecret(text) => text,
+            InputEvent::Text(text) => text,
             InputEvent::Nothing => return Ok(CostAnswered::Stop),
             other => return Ok(CostAnswered::Left(other)),
         };
@@ -251,7 +251,7 @@ async fn decide(
             _ => AskedAbout::Question,
         };
         let text = match input.answer_until(signals.as_deref_mut(), closed, about).await {
-            InputEvent::TextOrSecret(text) => text,
+            InputEvent::Text(text) => text,
             InputEvent::Expired => {
                 let has_time = !asked.question.is_expired(self::now());
                 console::tell(if has_time { SETTLED } else { "the time for an answer has passed" });

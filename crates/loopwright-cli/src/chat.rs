@@ -221,14 +221,14 @@ impl ChatSession<'_> {
             let heard = match first.take() {
                 Some(line) => {
                     console::tell(&sanitize_terminal(&format!("> {line}")));
-                    InputEvent::TextOrSecret(line)
+                    InputEvent::Text(line)
                 }
                 None => input.next(self.signals.as_mut()).await,
             };
             let is_second =
                 std::mem::replace(&mut wants_to_leave, matches!(heard, InputEvent::Nothing));
             let text = match heard {
-                InputEvent::TextOrSecret(text) => text,
+                InputEvent::Text(text) => text,
                 InputEvent::NextMode => {
                     changed = Some(self.next_mode());
                     continue;
@@ -243,9 +243,9 @@ impl ChatSession<'_> {
                     continue;
                 }
                 InputEvent::Expired | InputEvent::Discarded => continue,
-                InputEvent::End => return self.failed,
-                InputEvent::Signal(reason) => return exit_code(reason),
-                InputEvent::Broken(error) => return console::fail(&error, ExitCode::Internal),
+                event @ (InputEvent::End | InputEvent::Signal(_) | InputEvent::Broken(_)) => {
+                    return self.ended(&event);
+                }
             };
             let ends = match ChatCommand::of(&text) {
                 ChatCommand::Nothing => None,
@@ -458,10 +458,7 @@ impl ChatSession<'_> {
                 return self.ask_again(input).await;
             }
             Ok(Choice::None(reason)) => console::tell(reason),
-            Ok(Choice::Left(InputEvent::Signal(reason))) => {
-                return ControlFlow::Break(Some(exit_code(reason)));
-            }
-            Ok(Choice::Left(_)) => return ControlFlow::Break(Some(self.failed)),
+            Ok(Choice::Left(event)) => return ControlFlow::Break(Some(self.ended(&event))),
             Err(error) => tell(Err(error)),
         }
         ControlFlow::Continue(())
@@ -538,11 +535,19 @@ impl ChatSession<'_> {
                 console::tell("file changes undone; the conversation is unchanged");
             }
             Ok(Rewound::Not(reason)) => console::tell(reason),
-            Ok(Rewound::Left(InputEvent::Signal(reason))) => return Err(exit_code(reason)),
-            Ok(Rewound::Left(_)) => return Err(self.failed),
+            Ok(Rewound::Left(event)) => return Err(self.ended(&event)),
             Err(error) => tell(Err(error)),
         }
         Ok(false)
+    }
+
+    /// Returns the exit code of a chat whose input has ended, and reports an input that failed.
+    fn ended(&self, event: &InputEvent) -> ExitCode {
+        match event {
+            InputEvent::Signal(reason) => exit_code(*reason),
+            InputEvent::Broken(error) => console::fail(error, ExitCode::Internal),
+            _ => self.failed,
+        }
     }
 }
 

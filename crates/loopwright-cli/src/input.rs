@@ -71,7 +71,7 @@ pub(crate) enum AskedAbout {
 /// What came in.
 pub(crate) enum InputEvent {
     /// A turn, or a command.
-    TextOrSecret(String),
+    Text(String),
     /// Shift-Tab. The prompt with what is typed at it stays open, so nothing may be printed before the next call.
     NextMode,
     /// A key had no effect, for this reason. The prompt stays open as after Shift-Tab.
@@ -370,7 +370,7 @@ impl LineEditor {
                     None => {
                         // What is not remembered now is remembered at the end.
                         self.editor.sync_history().ok();
-                        InputEvent::TextOrSecret(self.opened(&joined(&text)))
+                        InputEvent::Text(self.opened(&joined(&text)))
                     }
                 },
                 Ok(Signal::HostCommand(name)) => {
@@ -492,7 +492,7 @@ impl LineEditor {
 /// Shows a line that was sent before a prompt opened for it.
 fn sent(text: &str) -> InputEvent {
     console::tell(&sanitize_terminal(&format!("> {text}")));
-    InputEvent::TextOrSecret(joined(text))
+    InputEvent::Text(joined(text))
 }
 
 /// Removes a prompt at which nothing is typed from the terminal. The cursor is in the line below.
@@ -519,13 +519,13 @@ fn read_lines() -> io::Result<InputEvent> {
             return Ok(if text.is_empty() {
                 InputEvent::End
             } else {
-                InputEvent::TextOrSecret(joined(&text))
+                InputEvent::Text(joined(&text))
             });
         }
         let line = text.trim_end_matches(['\r', '\n']).len();
         text.truncate(line);
         if !text.ends_with('\\') {
-            return Ok(InputEvent::TextOrSecret(joined(&text)));
+            return Ok(InputEvent::Text(joined(&text)));
         }
         text.push('\n');
     }

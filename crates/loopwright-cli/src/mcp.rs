@@ -50,7 +50,7 @@ enum CommandError {
     )]
     TrustEnded(String),
     #[error(
-        "no home directory for your MCP servers; set `HOME` or `XDG_CONFIG_HOME`, or pass `--project`"
+        "no home directory, where your MCP servers are configured; set `HOME` or `XDG_CONFIG_HOME`, or pass `--project`"
     )]
     NoPlace,
     #[error("{0}")]

@@ -56,7 +56,7 @@ enum WorktreeError {
     )]
     Elsewhere { tree: PathBuf, target: PathBuf },
     #[error(
-        "the agent works in its own git worktree, and {} is a link, through which git would use files of another repository; do the task yourself, or tell the user to \
+        "the agent works in its own git worktree, but {} is a link that would make git use files from another repository; do the task yourself, or tell the user to \
          replace the link with its target",
         .0.display()
     )]

@@ -280,7 +280,7 @@ fn without_a_decision_the_waiting_calls_are_listed_with_the_decisions_that_they_
     assert_eq!(lines[3..], [&*decisions, "error: the decision is missing"]);
     assert_eq!(decide(&world, &report, &["deny"]).status, 0);
     let nothing = decide(&world, &report, &[]);
-    assert_eq!(nothing.stderr, format!("error: no call of session {short} is waiting\n"));
+    assert_eq!(nothing.stderr, format!("error: session {short} has no waiting calls\n"));
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl SearchTool {
             clients.iter().take(30).map(|it| text::line(&it.server().name)).collect();
         let more = if clients.len() > 30 { " and others" } else { "" };
         let description = format!(
-            "Finds tools of the connected MCP servers ({}{more}). You can call the tools that it finds from the next step on.",
+            "Finds tools of the connected MCP servers ({}{more}). Starting with the next step, you can call the tools that it finds.",
             names.join(", ")
         );
         Self { clients, description }

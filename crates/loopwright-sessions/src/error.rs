@@ -99,7 +99,7 @@ fn not_pending(id: &SessionId, path: Option<&[u16]>, waiting: &[Vec<u16>]) -> St
     let calls = waiting.iter().map(|it| PendingApproval::format_address(it));
     let calls = calls.collect::<Vec<_>>().join(", ");
     match (path.map(PendingApproval::format_address), waiting) {
-        (_, []) => format!("no call of session `{id}` is waiting for a decision"),
+        (_, []) => format!("session `{id}` has no call that waits for a decision"),
         (Some(call), _) => format!(
             "call {call} is not waiting for a decision; waiting calls: \
             {calls}"

@@ -139,7 +139,7 @@ impl<D: Database> SqlStore<D> {
         let problem = maintenance::finding(id, &error, None).problem;
         within!(self.writing, id, |it| maintenance::go_on_from(it, id, readable, &problem))?;
         let repaired = format!(
-            "the session is read up to its change {readable} when it is resumed; later tool \
+            "when the session is resumed, it is read only up to change {readable}; later tool \
                 calls may have taken effect; no session was deleted"
         );
         Ok(Some(maintenance::finding(id, &error, Some(repaired))))

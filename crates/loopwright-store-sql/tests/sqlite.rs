@@ -304,7 +304,7 @@ async fn a_session_that_lost_changes_goes_on_from_what_can_be_read() {
     assert!(found[0].problem.starts_with("the batch at change 1: "), "{found:?}");
     let repaired = store.check(true).await.unwrap();
     let said_so =
-        "the session is read up to its change 1 when it is resumed; later tool calls may have taken effect; no session was deleted"
+        "when the session is resumed, it is read only up to change 1; later tool calls may have taken effect; no session was deleted"
             .to_owned();
     assert_eq!(repaired, [Finding { repaired: Some(said_so), ..found[0].clone() }]);
     assert_eq!(said(&store, "a").await, ["one"]);

@@ -41,7 +41,7 @@ pub(crate) use self::{journal::SavedJournal, open::OpenFolder};
 /// - If the storage does not respond, or the directory cannot be saved for another reason, the run continues, and the session
 ///   records that the last content is on this machine, and why. Workers on other machines then leave its jobs to this one.
 /// - The first content is the directory as the first worker finds it, or a copy that was [uploaded](Self::upload). A session
-///   that ran before without snapshots is refused.
+///   that has already run without snapshots is refused.
 ///
 /// The snapshots form a chain in the [`SessionLog::Folder`](loopwright_sessions::SessionLog::Folder) of the session. A machine
 /// is known by a random ID in `ROOT/.loopwright-machine`.

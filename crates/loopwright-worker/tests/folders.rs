@@ -305,7 +305,7 @@ async fn a_session_that_ran_without_snapshots_is_refused() {
     let refused = machines.world.push("a", "go").await;
     machines.worker(&machines.agent(&[])).run(&CancellationToken::new()).await;
     let outcome = JobOutcome::Failed(
-        "session a ran before without snapshots, so its files exist only on one machine; start a worker there without \
+        "session a has already run without snapshots, so its files exist only on one machine; start a worker there without \
          `--snapshots`"
             .into(),
     );

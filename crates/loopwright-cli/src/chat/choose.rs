@@ -26,7 +26,7 @@ pub(super) async fn chosen(
 ) -> Chosen {
     loop {
         let answer = match input.choice(signals.as_deref_mut()).await {
-            InputEvent::TextOrSecret(answer) => answer,
+            InputEvent::Text(answer) => answer,
             InputEvent::Nothing => return Chosen::Stay,
             other => return Chosen::Left(other),
         };

@@ -132,7 +132,7 @@ async fn answer(
     loop {
         console::tell("also undo these changes? [y/N], or f to undo only the file changes");
         match input.answer(signals.as_deref_mut()).await {
-            InputEvent::TextOrSecret(text) => match Undone::answered(&text) {
+            InputEvent::Text(text) => match Undone::answered(&text) {
                 Some(undone) => return Ok(undone),
                 None => console::tell("answer y, n or f; Enter alone means n"),
             },

@@ -9,7 +9,6 @@ use crate::input::{Input, InputEvent, is_watched};
 use crate::project::plain;
 use crate::project_settings::ProjectSettings;
 use crate::render::sanitize_terminal;
-use crate::signals::exit_code;
 use crate::startup::Startup;
 use crate::trust::allowed;
 
@@ -50,10 +49,10 @@ impl ChatSession<'_> {
         }
         console::tell("trust all of this? [y/N]");
         let answer = match input.answer(self.signals.as_mut()).await {
-            InputEvent::TextOrSecret(answer) => answer,
-            InputEvent::Signal(reason) => return Some(exit_code(reason)),
-            InputEvent::Broken(error) => return Some(console::fail(&error, ExitCode::Internal)),
-            InputEvent::End => return Some(self.failed),
+            InputEvent::Text(answer) => answer,
+            event @ (InputEvent::End | InputEvent::Signal(_) | InputEvent::Broken(_)) => {
+                return Some(self.ended(&event));
+            }
             _ => String::new(),
         };
         if !matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {

@@ -7,11 +7,10 @@ use super::rewind::Rewind;
 use super::{ChatSession, tell};
 use crate::console;
 use crate::exit::ExitCode;
-use crate::input::{Input, InputEvent};
+use crate::input::Input;
 use crate::render::single_line;
 use crate::session::SessionsError;
 use crate::sessions::{HistoryEntry, SessionHistory};
-use crate::signals::exit_code;
 use crate::typed_text::typed_text;
 
 /// The maximum number of messages to choose from.
@@ -58,8 +57,7 @@ impl ChatSession<'_> {
                 console::tell("nothing was rewound");
                 return None;
             }
-            Chosen::Left(InputEvent::Signal(reason)) => return Some(exit_code(reason)),
-            Chosen::Left(_) => return Some(self.failed),
+            Chosen::Left(event) => return Some(self.ended(&event)),
         };
         let back = Rewind { to: RewindPoint::TurnOf(chosen.change), files: false };
         match self.go_back(back, input).await {

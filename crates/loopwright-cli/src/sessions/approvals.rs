@@ -123,7 +123,7 @@ pub(super) async fn tell_waiting(
     let session = maintenance_runtime(store).session(&header.id).await?;
     let calls = PendingCall::unexpired(session.id(), session.state(), now());
     if calls.is_empty() {
-        let nothing = format!("no call of session {} is waiting", short(&header.id));
+        let nothing = format!("session {} has no waiting calls", short(&header.id));
         return Err(SessionsError::Usage(nothing));
     }
     for line in (Waiting { header, calls }).in_words().lines() {

@@ -25,7 +25,7 @@ pub(crate) async fn list(
                 p { (agent.description) }
             }
         }
-        p.hint { "To see an agent's instructions and tools, open the page “Agent” of one of its sessions." }
+        p.hint { "To see an agent's instructions and tools, open the “Agent” page of one of its sessions." }
     };
     Ok(layout::page("Agents", &visitor, Tab::Agents, &main))
 }

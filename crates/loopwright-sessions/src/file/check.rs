@@ -220,7 +220,7 @@ impl Root {
         session.settle()?;
         let (length, status) = (session.files.last.length, session.files.last.status);
         Ok(format!(
-            "the session is read up to its change {length} and is {status}; later tool calls may \
+            "the session is read only up to change {length} and is {status}; later tool calls may \
                 have taken effect; the damaged log is kept as `{aside}`"
         ))
     }

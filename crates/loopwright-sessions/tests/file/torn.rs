@@ -242,7 +242,7 @@ fn a_repair_of_a_log_damaged_in_the_middle_keeps_what_came_before() {
     let found = world.check(true);
     assert_eq!(found.len(), 1);
     let repaired = found[0].repaired.as_ref().unwrap();
-    let expect = "the session is read up to its change 2 and is suspended";
+    let expect = "the session is read only up to change 2 and is suspended";
     assert!(repaired.starts_with(expect) && repaired.contains("log.damaged-1"), "{repaired}");
     assert_eq!(fs::read(world.session("a").join("log.damaged-1")).unwrap(), bytes);
     assert_eq!(world.check(true), []);

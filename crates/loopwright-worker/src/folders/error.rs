@@ -34,7 +34,7 @@ pub enum FolderError {
     },
     /// The session ran before its directory was ever saved.
     #[error(
-        "session {0} ran before without snapshots, so its files exist only on one machine; start a worker there without \
+        "session {0} has already run without snapshots, so its files exist only on one machine; start a worker there without \
          `--snapshots`"
     )]
     NeverSaved(SessionId),
