@@ -176,7 +176,7 @@ async fn a_command_whose_caches_cannot_be_copied_is_not_tried_with_copies_again(
     assert_eq!(world.0.driver().why_not_copied(&policy), None);
     assert_eq!(says().await, (String::new(), false));
     let reason = world.0.driver().why_not_copied(&policy).unwrap();
-    assert!(reason.starts_with("overlay of a cache: "), "{reason}");
+    assert!(reason.starts_with("mounting the overlay of a cache: "), "{reason}");
     // It would work now, but no command tries.
     fs::remove_file(world.0.outside("layer")).unwrap();
     assert_eq!(says().await, (String::new(), false));
