@@ -57,7 +57,6 @@ impl OwnPaths {
         let folders: BTreeSet<PathBuf> = sources.own_directory().into_iter().chain(usual).collect();
         let mut kept: Vec<PathBuf> = state_directory(sources).into_iter().collect();
         kept.extend(folders.iter().cloned());
-        kept.extend(temporary_staging());
         match StoreLocation::of(config, sources) {
             Ok(StoreLocation::Files(directory)) => kept.push(directory),
             Ok(StoreLocation::Sqlite(file)) => {
@@ -70,7 +69,8 @@ impl OwnPaths {
             _ => {}
         }
         let mut links = Links::default();
-        let kept = kept.iter().map(|it| links.resolve(it)).collect();
+        let staging = staging_folders(temporary_staging());
+        let kept = kept.iter().map(|it| links.resolve(it)).chain(staging).collect();
         for folder in &folders {
             links.search(folder);
         }
@@ -195,6 +195,13 @@ pub(crate) fn without_links(path: &Path) -> PathBuf {
     ResolvedPath::of(path).real
 }
 
+/// Returns the folders for temporary files in which changes are staged, without links. Another user can put a link in the place of
+/// one, in which nothing is staged then: what it leads to is not kept from agents. Nor are the links on the way, such as `/tmp`
+/// itself: what they lead to may contain projects.
+fn staging_folders(places: impl IntoIterator<Item = PathBuf>) -> impl Iterator<Item = PathBuf> {
+    places.into_iter().filter(|it| !it.is_symlink()).map(|it| without_links(&it))
+}
+
 /// Links on the way to files, and what they lead to.
 #[derive(Debug, Default)]
 struct Links {
@@ -270,6 +277,17 @@ mod tests {
         let mut settings: Vec<_> = names.map(|it| at("dotfiles").join(it)).into();
         settings.push(at("elsewhere.md"));
         assert_eq!(own(&home).settings, settings);
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_staging_folder_keeps_agents_from_nothing() {
+        let (_home, home) = world();
+        fs::create_dir_all(home.join("scratch/staging")).unwrap();
+        symlink("scratch", home.join("tmp")).unwrap();
+        symlink(&home, home.join("scratch/hostile")).unwrap();
+        let places = ["staging", "missing", "hostile"].map(|it| home.join("tmp").join(it));
+        let found: Vec<_> = staging_folders(places).collect();
+        assert_eq!(found, ["staging", "missing"].map(|it| home.join("scratch").join(it)));
     }
 
     #[test]
