@@ -266,7 +266,11 @@ impl Commands {
     /// Lets programs that the user has configured, such as hooks and servers, do what commands may do. They may get secrets and
     /// hosts, and hooks decide about calls, so commands must not be able to replace what they run.
     pub(crate) fn extend_for_user_programs(&self, policy: SandboxPolicy) -> SandboxPolicy {
-        let toolchains = self.toolchains.clone().with_environment_last();
+        let mut changeable = self.written(&policy.workdir);
+        changeable.push(policy.workdir.clone());
+        let real: Vec<PathBuf> = changeable.iter().map(|it| without_links(it)).collect();
+        changeable.extend(real);
+        let toolchains = self.toolchains.clone().with_changeable_last(&changeable);
         let caches = self.caches.as_ref().and_then(|it| it.of_user_programs().ok());
         Self { toolchains, caches, ..self.clone() }.extend(policy)
     }

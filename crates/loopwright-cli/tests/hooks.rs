@@ -85,6 +85,29 @@ fn an_agent_cannot_replace_a_program_of_the_system_that_a_hook_runs() {
 }
 
 #[test]
+fn a_program_that_an_agent_can_change_replaces_none_of_the_system_for_a_hook() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let world = with("PreToolUse", "Bash", "grep -q 'rm a' && exit 2; exit 0")
+        .file(".config/loopwright/config.toml", "[sandbox]\npath = [\"tools\"]\n")
+        .file("project/tools/grep", "#!/bin/sh\nexec /usr/bin/grep \"$@\"\n");
+    let program = world.path("project/tools/grep");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let plant = "#!/bin/sh\nexit 1\n";
+    let write = json!({ "path": "tools/grep", "content": plant, "overwrite": true });
+    let replies = vec![
+        streamed_tool("", "write_file", &write),
+        streamed_call("", "rm a.txt"),
+        streamed("Done.", "stop"),
+    ];
+    let (done, requests) = run(&world, replies, &[]);
+    let planted = std::fs::read_to_string(&program).unwrap();
+    let mode = std::fs::metadata(&program).unwrap().permissions().mode();
+    assert_eq!((planted.as_str(), mode & 0o100), (plant, 0o100), "{}", requests[1]);
+    assert!(is_there(&world), "{}", done.stderr);
+}
+
+#[test]
 fn a_hook_compares_the_file_of_a_call_with_the_project() {
     let guard =
         "grep -qF \"\\\"file_path\\\":\\\"$CLAUDE_PROJECT_DIR/a.txt\\\"\" && exit 2; exit 0";

@@ -197,15 +197,18 @@ impl Toolchains {
         self
     }
 
-    /// Puts the programs of a virtual environment in the working folder behind those of the system, for programs that the user
-    /// has configured, such as hooks: commands can change the environment, and must not replace `sh` or `jq` for these.
+    /// Puts programs in folders that commands can change, such as those of a virtual environment in the working folder, behind those
+    /// of the system, for programs that the user has configured, such as hooks: commands must not replace `sh` or `jq` for these.
     #[must_use]
-    pub fn with_environment_last(mut self) -> Self {
-        let programs = self.of_project.as_ref().map(Venv::programs);
-        if let Some(programs) = programs.filter(|it| self.path.contains(it)) {
-            self.path.retain(|it| *it != programs);
+    pub fn with_changeable_last(mut self, changeable: &[PathBuf]) -> Self {
+        let is_in = |path: &Path| changeable.iter().any(|folder| path.starts_with(folder));
+        let is_changeable =
+            |path: &PathBuf| is_in(path) || path.canonicalize().is_ok_and(|real| is_in(&real));
+        let (last, first): (Vec<_>, Vec<_>) = self.path.into_iter().partition(is_changeable);
+        self.path = first;
+        if !last.is_empty() {
             self.path = path::with_system(&self.path);
-            self.path.push(programs);
+            self.path.extend(last);
         }
         self
     }

@@ -250,7 +250,6 @@ fn a_virtual_environment_in_the_project_is_used_and_shows_no_more_than_the_users
     };
     settings("python/bin");
     let programs = world.path("project/.venv/bin");
-    let programs_of_project = programs.clone();
     let found = world.found(&["/usr/bin"], &[]);
     assert_eq!((found.read, found.path), (Vec::new(), vec![programs.clone(), "/usr/bin".into()]));
     let found = world.found(&["python/bin"], &[]);
@@ -259,17 +258,28 @@ fn a_virtual_environment_in_the_project_is_used_and_shows_no_more_than_the_users
     let active = [("VIRTUAL_ENV", world.path("project/.venv"))];
     let found = world.found(&["/usr/bin"], &active);
     assert_eq!(found.clone().without_inactive_environment(), found);
-    // Programs of the user keep those of the system.
-    let last = found.with_environment_last();
-    assert_eq!(last.path.first(), Some(&"/usr/bin".into()));
-    assert_eq!(last.path.last(), Some(&programs_of_project));
-    assert!(last.path.contains(&"/sbin".into()), "{last:?}");
     // A command that is not confined has only what the user has activated.
     let found = world.found(&["/usr/bin"], &[]).without_inactive_environment();
     assert_eq!((found.found, found.path), (Vec::new(), vec!["/usr/bin".into()]));
     assert_eq!(found.variables.get("VIRTUAL_ENV"), None);
     settings("keys");
     assert_eq!(world.found(&["keys"], &[]).read, Vec::<PathBuf>::new());
+}
+
+#[cfg(unix)]
+#[test]
+fn programs_that_commands_can_change_come_after_those_of_the_system() {
+    let world = World::with(&["project/bin/a", "added/bin/a", "kept/a"]);
+    std::os::unix::fs::symlink(world.path("added/bin"), world.path("link")).unwrap();
+    let own = |names: &[&str]| -> Vec<PathBuf> { names.iter().map(|it| world.path(it)).collect() };
+    let path = own(&["project/bin", "link", "kept"]);
+    let found = Toolchains { path, ..Toolchains::default() };
+    let last = found.clone().with_changeable_last(&own(&["project", "added"])).path;
+    let system = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
+    let expect =
+        [own(&["kept"]), system.map(PathBuf::from).to_vec(), own(&["project/bin", "link"])];
+    assert_eq!(last, expect.concat());
+    assert_eq!(found.clone().with_changeable_last(&own(&["other"])), found);
 }
 
 #[cfg(unix)]
