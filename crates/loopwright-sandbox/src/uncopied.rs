@@ -12,8 +12,9 @@ type Key = (Backend, Vec<PathBuf>, bool);
 /// The number of entries in [`REFUSED`] at which it is emptied.
 const MAX_REFUSED: usize = 1000;
 
-/// Errors that a later command may not meet: those of memory, space, open files and signals.
-const PASSING: [i32; 9] = [
+/// Errors that a later command may not meet: those of memory, space, open files, signals, and folders that were removed meanwhile.
+const PASSING: [i32; 10] = [
+    libc::ENOENT,
     libc::EINTR,
     libc::EIO,
     libc::EAGAIN,
@@ -83,6 +84,7 @@ mod tests {
         let (lasting, passing) = (policy("/uncopied/lasting"), policy("/uncopied/passing"));
         refuse(Backend::Namespaces, &lasting, libc::EPERM, "overlay of a cache: no");
         refuse(Backend::Namespaces, &passing, libc::ENOSPC, "overlay of a cache: full");
+        refuse(Backend::Namespaces, &passing, libc::ENOENT, "overlay of a cache: gone");
         let known = [
             refusal(Backend::Namespaces, &lasting),
             refusal(Backend::Bubblewrap, &lasting),

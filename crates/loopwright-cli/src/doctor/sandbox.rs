@@ -102,8 +102,15 @@ async fn copies(tried: &Path, backend: Backend) -> Result<(), String> {
     if output.copied_caches && output.outcome.is_success() && !cache.join("file").exists() {
         return Ok(());
     }
-    let reason = driver.why_not_copied(&policy);
-    Err(reason.unwrap_or_else(|| format!("the backend `{backend}` has no overlays")))
+    Err(why_not_copied(backend, driver.why_not_copied(&policy)))
+}
+
+/// Says why a command has changed no copy of a cache. `known` is the reason if copies are impossible.
+fn why_not_copied(backend: Backend, known: Option<String>) -> String {
+    known.unwrap_or_else(|| match backend {
+        Backend::Namespaces => "an attempt to copy a cache failed".to_owned(),
+        _ => format!("the backend `{backend}` has no overlays"),
+    })
 }
 
 /// Returns the policy of a command in a folder of this program, which is in a hidden folder of the home.
@@ -192,6 +199,21 @@ mod tests {
             ),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_backend_with_overlays_is_not_said_to_have_none() {
+        let why = [
+            why_not_copied(Backend::Namespaces, Some("no space".to_owned())),
+            why_not_copied(Backend::Namespaces, None),
+            why_not_copied(Backend::Bubblewrap, None),
+        ];
+        let expect = [
+            "no space",
+            "an attempt to copy a cache failed",
+            "the backend `bubblewrap` has no overlays",
+        ];
+        assert_eq!(why, expect);
     }
 
     #[test]
