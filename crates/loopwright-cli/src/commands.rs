@@ -268,8 +268,7 @@ impl Commands {
     pub(crate) fn extend_for_user_programs(&self, policy: SandboxPolicy) -> SandboxPolicy {
         let mut changeable = self.written(&policy.workdir);
         changeable.push(policy.workdir.clone());
-        let real: Vec<PathBuf> = changeable.iter().map(|it| without_links(it)).collect();
-        changeable.extend(real);
+        let changeable: Vec<PathBuf> = changeable.iter().map(|it| without_links(it)).collect();
         let toolchains = self.toolchains.clone().with_changeable_last(&changeable);
         let caches = self.caches.as_ref().and_then(|it| it.of_user_programs().ok());
         Self { toolchains, caches, ..self.clone() }.extend(policy)

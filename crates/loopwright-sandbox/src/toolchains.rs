@@ -24,7 +24,7 @@ pub use self::user_caches::UserCache;
 use self::known::Known;
 use self::venv::Venv;
 use crate::policy::SandboxPolicy;
-use crate::withheld::SYSTEM;
+use crate::withheld::{ResolvedPath, SYSTEM};
 
 /// The folder for the user's own programs, in the home.
 const PROGRAMS: &str = ".local/bin";
@@ -199,11 +199,12 @@ impl Toolchains {
 
     /// Puts programs in folders that commands can change, such as those of a virtual environment in the working folder, behind those
     /// of the system, for programs that the user has configured, such as hooks: commands must not replace `sh` or `jq` for these.
+    /// The folders in `changeable` are without links.
     #[must_use]
     pub fn with_changeable_last(mut self, changeable: &[PathBuf]) -> Self {
-        let is_in = |path: &Path| changeable.iter().any(|folder| path.starts_with(folder));
-        let is_changeable =
-            |path: &PathBuf| is_in(path) || path.canonicalize().is_ok_and(|real| is_in(&real));
+        let is_in = |path: PathBuf| changeable.iter().any(|folder| path.starts_with(folder));
+        // A link on the way can be changed as well as what it leads to.
+        let is_changeable = |path: &PathBuf| ResolvedPath::of(path).into_all().any(is_in);
         let (last, first): (Vec<_>, Vec<_>) = self.path.into_iter().partition(is_changeable);
         self.path = first;
         if !last.is_empty() {

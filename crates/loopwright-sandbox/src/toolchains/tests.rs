@@ -270,14 +270,19 @@ fn a_virtual_environment_in_the_project_is_used_and_shows_no_more_than_the_users
 #[test]
 fn programs_that_commands_can_change_come_after_those_of_the_system() {
     let world = World::with(&["project/bin/a", "added/bin/a", "kept/a"]);
-    std::os::unix::fs::symlink(world.path("added/bin"), world.path("link")).unwrap();
+    for (target, link) in [("added/bin", "link"), ("kept", "project/kept")] {
+        std::os::unix::fs::symlink(world.path(target), world.path(link)).unwrap();
+    }
     let own = |names: &[&str]| -> Vec<PathBuf> { names.iter().map(|it| world.path(it)).collect() };
-    let path = own(&["project/bin", "link", "kept"]);
+    let path = own(&["project/bin", "link", "project/kept", "project/../kept"]);
     let found = Toolchains { path, ..Toolchains::default() };
     let last = found.clone().with_changeable_last(&own(&["project", "added"])).path;
     let system = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
-    let expect =
-        [own(&["kept"]), system.map(PathBuf::from).to_vec(), own(&["project/bin", "link"])];
+    let expect = [
+        own(&["project/../kept"]),
+        system.map(PathBuf::from).to_vec(),
+        own(&["project/bin", "link", "project/kept"]),
+    ];
     assert_eq!(last, expect.concat());
     assert_eq!(found.clone().with_changeable_last(&own(&["other"])), found);
 }
