@@ -52,6 +52,8 @@ impl fmt::Display for NoStaging {
     }
 }
 
+impl std::error::Error for NoStaging {}
+
 impl fmt::Display for Unfit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
