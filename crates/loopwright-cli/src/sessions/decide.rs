@@ -2,6 +2,7 @@
 
 mod lasting;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use loopwright_core::{
@@ -103,8 +104,9 @@ pub(super) async fn decide(
     }
     let resolution = decision.of(asked, session.state());
     let runtime = maintenance_runtime(store);
+    let run = root(&**store, &header).await?;
     // A worker can continue the job as soon as the decision is recorded.
-    let had_job = has_job(&**store, &header.id).await;
+    let had_job = has_job(&**store, &run.id).await;
     let path = typed.map(|it| it.path);
     let shown = |it| ShownRequest::of(&header.id, session.state(), it);
     let decided = match asked.filter(|_| is_clear).map(shown) {
@@ -118,7 +120,11 @@ pub(super) async fn decide(
     };
     let session = decided?;
     let unsaved = lasting.and_then(|it| it.keep().err());
-    console::tell(&format!("decided; {}", next(store, &session, had_job, store_option).await?));
+    // The decision is on record, even if the store does not respond any more.
+    match next(&**store, &session, &run, had_job, store_option).await {
+        Ok(next) => console::tell(&format!("decided; {next}")),
+        Err(_) => console::tell("decided"),
+    }
     let Some(error) = unsaved else { return Ok(ExitCode::Done) };
     let reason = console::chain(&error);
     console::warn(&format!("the decision is recorded, but its rule is not saved: {reason}"));
@@ -145,10 +151,11 @@ fn check_word(word: &str, asked: &PendingApproval<'_>) -> Result<(), SessionsErr
     )))
 }
 
-/// Returns what continues a session after a decision, or the command that does.
+/// Returns what continues the run of a session after a decision, or the command that does.
 async fn next(
-    store: &Arc<dyn SessionStore>,
+    store: &dyn SessionStore,
     session: &AgentSession,
+    run: &SessionHeader,
     had_job: bool,
     store_option: &str,
 ) -> Result<String, SessionsError> {
@@ -158,21 +165,20 @@ async fn next(
     if !rest.is_empty() {
         return Ok(format!("calls still waiting: {}", rest.join(", ")));
     }
-    let header = root(&**store, session.header()).await?;
-    let id = short(&header.id);
-    if header.status != SessionStatus::Active {
+    let id = short(&run.id);
+    if run.status != SessionStatus::Active {
         return Ok(format!(
             "the session accepts no messages; change that with: loopwright sessions resume {id}{store_option}"
         ));
     }
-    if had_job || has_job(&**store, &header.id).await {
+    if had_job || has_job(store, &run.id).await {
         return Ok("a worker continues the job".to_owned());
     }
     let me = Owner::this_process().to_string();
-    if let Some(owner) = owner(&**store, &header).await?.filter(|it| **it != *me) {
+    if let Some(owner) = owner(store, run).await?.filter(|it| **it != *me) {
         return Ok(format!("the run continues in {}", Owner::describe(&owner)));
     }
-    if snapshot_owner(&**store, &header).await?.is_some() {
+    if snapshot_owner(store, run).await?.is_some() {
         return Ok(format!("resume with: loopwright submit --session {id}{store_option}"));
     }
     Ok(format!("resume with: loopwright run --resume {id}{store_option}"))
@@ -184,10 +190,12 @@ async fn root(
     header: &SessionHeader,
 ) -> Result<SessionHeader, SessionsError> {
     let mut header = header.clone();
+    // Imported sessions can name each other as parents.
+    let mut seen = BTreeSet::from([header.id.clone()]);
     while let Some(parent) = header.parent.as_ref().filter(|_| header.call.is_some()) {
         match store.header(parent).await? {
-            Some(parent) => header = parent,
-            None => break,
+            Some(parent) if seen.insert(parent.id.clone()) => header = parent,
+            _ => break,
         }
     }
     Ok(header)
@@ -338,7 +346,34 @@ fn filled(answer: &str, asked: &PendingApproval<'_>) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use loopwright_agent::AgentDefinition;
+    use loopwright_sessions::{MemoryStore, NewSession, SessionFactory};
+
     use super::*;
+
+    /// Keeps the session of a sub-agent.
+    async fn keep(store: &MemoryStore, name: &str, parent: &str) -> SessionHeader {
+        let id = |name: &str| SessionId::new(name).unwrap();
+        let definition = AgentDefinition::new("agent", "Works.", "");
+        let session =
+            SessionFactory::new().create_from(definition, AgentState::new(), id(name), now());
+        let (parent, call) = (Some(id(parent)), Some("call".into()));
+        let header = SessionHeader { parent, call, ..session.header().clone() };
+        let new = NewSession { header: &header, definition: session.definition(), changes: &[] };
+        store.create(new).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_run_of_imported_sessions_that_name_each_other_as_parents_is_found() {
+        let store = MemoryStore::new();
+        let (first, second) = (keep(&store, "a", "b").await, keep(&store, "b", "a").await);
+        let own = keep(&store, "c", "c").await;
+        let mut found = Vec::new();
+        for header in [&first, &second, &own] {
+            found.push(root(&store, header).await.unwrap().id);
+        }
+        assert_eq!(found, [second.id, first.id, own.id]);
+    }
 
     fn read(what: &[&str]) -> Option<(Option<RequestAddress>, UserDecision)> {
         let typed = Typed::read(&what.iter().map(ToString::to_string).collect::<Vec<_>>()).ok()?;
