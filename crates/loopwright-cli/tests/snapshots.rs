@@ -68,9 +68,10 @@ fn a_chat_continues_no_session_with_snapshots() {
     let kept = KeptSession::new();
     let dir = kept.world.path(&format!("dirs/{}", kept.id)).display().to_string();
     let resumed = kept.run(&["chat", "--resume", &kept.id, "-C", "."], "More.\n");
-    let chosen = kept.run(&["chat", "-C", &dir], "/resume\n1\nMore.\n");
-    for done in [resumed, chosen] {
-        assert_eq!((done.status, done.stdout.as_str()), (2, ""), "{done:?}");
+    // The chat stays where it is.
+    let chosen = kept.run(&["chat", "-C", &dir], "/resume\n1\n");
+    for (done, status) in [(resumed, 2), (chosen, 0)] {
+        assert_eq!((done.status, done.stdout.as_str()), (status, ""), "{done:?}");
         assert!(done.stderr.contains(&kept.refusal()), "{done:?}");
     }
     kept.assert_no_turn();
