@@ -32,9 +32,9 @@ pub struct AnswerChecks {
     pub output: Option<PathBuf>,
 }
 
-/// Why an answer does not count that a process without the schema accepted.
+/// Why an answer does not count that a process without this schema accepted.
 const UNCHECKED: &str =
-    "the answer does not match the schema: another process finished the run without `--schema`";
+    "the answer does not match the schema: another process finished the run without this schema";
 
 /// The file for the answer cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -92,9 +92,10 @@ impl AnswerChecks {
     ) -> Report {
         let is_complete = *run.state.status() == ExecutionStatus::Completed;
         if let Some(schema) = &self.schema {
-            // Another process may have finished the run without the schema.
+            // Another process may have finished the run without the schema, or with another one.
+            let answer = run.state.get(&ANSWER).filter(|it| schema.matches(it));
             let read = || schema.read(&report.text).filter(|_| is_complete);
-            report.structured_output = run.state.get(&ANSWER).or_else(read);
+            report.structured_output = answer.or_else(read);
             report.text = match &report.structured_output {
                 Some(answer) => answer.to_string(),
                 None => String::new(),

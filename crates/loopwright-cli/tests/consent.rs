@@ -542,15 +542,24 @@ fn an_open_dialog_closes_when_another_process_answers_and_the_run_continues() {
     assert_eq!((rules, is_there), (Some("allow = [\"Bash(rm a.txt)\"]".to_owned()), false));
 }
 
-/// Opens a dialog of a run with these options, and finishes the run in another process while the dialog is open.
-fn finished_elsewhere(answer: &str, options: &[&str]) -> (World, Seen) {
+/// A schema that an answer with the number of files does not match.
+const OTHER_SCHEMA: &str =
+    r#"{"type":"object","properties":{"count":{"type":"integer"}},"required":["count"]}"#;
+
+/// Opens a dialog of a run with these options, and finishes the run in another process, with options of its own, while the
+/// dialog is open.
+fn finished_elsewhere(
+    answer: &str,
+    options: &[&str],
+    there: &'static [&'static str],
+) -> (World, Seen) {
     let world = World::new().env("TERM", "xterm-256color").file("project/a.txt", "x");
     let server = Server::start([streamed_call("", "rm a.txt"), streamed(answer, "stop")]);
     let line = [&MODEL[..], &[&server.url, "--permission-mode", "ask"], options, &["Go."]].concat();
     let url = server.url.clone();
     let terminal = Terminal::new(100).pressing("1 yes", "").first_while_stopped(move |world| {
         deciding(&["approve"])(world);
-        let done = world.run(&[&MODEL[..], &[&url, "--continue"]].concat());
+        let done = world.run(&[&MODEL[..], &[&url, "--continue"], there].concat());
         assert_eq!(done.status, 0, "{}", done.stderr);
     });
     let seen = terminal.run(&world, &line);
@@ -562,7 +571,7 @@ fn a_run_that_another_process_finished_is_verified_and_written_by_the_process_th
     let schema =
         r#"{"type":"object","properties":{"files":{"type":"integer"}},"required":["files"]}"#;
     let options = ["-o", "../out.json", "--schema", schema, "--verify", "touch verified"];
-    let (world, seen) = finished_elsewhere(r#"{"files": 3}"#, &options);
+    let (world, seen) = finished_elsewhere(r#"{"files": 3}"#, &options, &[]);
     let text = seen.text();
     let written = std::fs::read_to_string(world.path("out.json")).ok();
     let is_verified = world.path("project/verified").exists();
@@ -570,12 +579,15 @@ fn a_run_that_another_process_finished_is_verified_and_written_by_the_process_th
     assert_eq!((seen.status, written, is_verified), expect, "{text}");
     assert!(text.contains("another process finished this run"), "{text}");
 
-    let (_, seen) = finished_elsewhere("Three.", &["--verify", "false"]);
+    let (_, seen) = finished_elsewhere("Three.", &["--verify", "false"], &[]);
     assert_eq!(seen.status, 12, "{}", seen.text());
     assert!(seen.text().contains("Three."), "{}", seen.text());
 
-    let (world, seen) = finished_elsewhere("Three.", &options);
-    let text = seen.text();
-    assert_eq!((seen.status, world.path("out.json").exists()), (11, false), "{text}");
-    assert!(text.contains("finished the run without `--schema`"), "{text}");
+    let cases: [(_, &[_]); 2] = [("Three.", &[]), (r#"{"count": 3}"#, &["--schema", OTHER_SCHEMA])];
+    for (answer, there) in cases {
+        let (world, seen) = finished_elsewhere(answer, &options, there);
+        let text = seen.text();
+        assert_eq!((seen.status, world.path("out.json").exists()), (11, false), "{text}");
+        assert!(text.contains("finished the run without this schema"), "{text}");
+    }
 }

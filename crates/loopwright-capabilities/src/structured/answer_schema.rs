@@ -74,6 +74,12 @@ impl AnswerSchema {
         json_in(text).ok().and_then(|value| self.form.read(value).ok())
     }
 
+    /// Returns `true` if an answer matches, such as the value of [`ANSWER`](crate::structured::ANSWER) in the state of an agent
+    /// that may have another schema.
+    pub fn matches(&self, answer: &Value) -> bool {
+        self.form.shape.admits(answer)
+    }
+
     /// Returns the schema.
     pub fn schema(&self) -> &Value {
         &self.schema

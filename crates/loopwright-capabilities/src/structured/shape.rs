@@ -125,6 +125,11 @@ impl Shape {
         }
     }
 
+    /// Returns `true` if data fits, without what is around it.
+    pub(super) fn admits(&self, value: &Value) -> bool {
+        self.check(value.clone()).is_ok()
+    }
+
     fn check(&self, value: Value) -> Result<Value, Vec<String>> {
         if !self.bounded.admits(&value) {
             return Err(vec![SCHEMA_TOO_COMPLEX.to_owned()]);
