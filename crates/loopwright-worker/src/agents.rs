@@ -15,7 +15,9 @@ pub trait AgentResolver: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns an error if this program cannot run it. The job then fails.
+    /// Returns an error if this program cannot run it. The job then fails. It is tried again if the error is a
+    /// [`StoreError::Unavailable`](loopwright_sessions::StoreError::Unavailable), or a
+    /// [`SessionError`](loopwright_sessions::SessionError) with one.
     async fn of(&self, session: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError>;
 
     /// Returns the factory for the agent of a session that was loaded for a job. Implement it if the agent depends on the

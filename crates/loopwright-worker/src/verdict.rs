@@ -100,7 +100,11 @@ pub(crate) fn is_worth_another_try(failure: &Failure) -> bool {
 
 /// Returns `true` if the store did not respond while the agent of a session was prepared.
 fn is_store_away(error: &(dyn Error + Send + Sync + 'static)) -> bool {
-    matches!(error.downcast_ref(), Some(StoreError::Unavailable(_)))
+    let of_session = match error.downcast_ref() {
+        Some(SessionError::Store(error)) => Some(error),
+        _ => None,
+    };
+    matches!(error.downcast_ref().or(of_session), Some(StoreError::Unavailable(_)))
 }
 
 /// Returns `true` if the working directory of a session may be available later.
@@ -121,6 +125,7 @@ fn told(error: &(dyn Error + 'static)) -> Arc<str> {
 mod tests {
     use std::time::Duration;
 
+    use loopwright_core::BoxError;
     use loopwright_sessions::SessionId;
 
     use super::*;
@@ -155,10 +160,11 @@ mod tests {
         let until = Timestamp::from_millis(0);
         let busy = StoreError::Busy { id: id(), owner: "you".into(), until };
         let away = StoreError::Unavailable("cable".into());
-        let unprepared = StoreError::Unavailable("cable".into()).into();
-        let unprepared = SessionError::Action(AgentRefused(unprepared).into());
+        let cut = || StoreError::Unavailable("cable".into());
+        let unprepared: [BoxError; 2] = [cut().into(), SessionError::from(cut()).into()];
+        let unprepared = unprepared.map(|it| SessionError::Action(AgentRefused(it).into()));
         let errors = [busy, away, StoreError::LeaseLost(id())].map(SessionError::from);
-        for error in errors.into_iter().chain([unprepared]) {
+        for error in errors.into_iter().chain(unprepared) {
             let verdict = JobResult::of_error(&error);
             assert!(matches!(verdict, JobResult::ForNow(_)), "{verdict:?}");
         }
