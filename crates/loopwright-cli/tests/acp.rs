@@ -453,14 +453,19 @@ fn without_a_model_a_session_needs_authentication() {
 #[cfg(feature = "snapshots")]
 #[test]
 fn an_editor_continues_no_session_with_snapshots() {
-    let kept = crate::snapshots::KeptSession::new();
-    let mut editor = Editor::start(&kept.world, &kept.server, &[]);
-    let cwd = kept.world.path("project");
-    let params = json!({"sessionId": kept.id, "cwd": cwd, "mcpServers": []});
-    let loaded = editor.ask("session/load", &params);
-    assert!(loaded["result"].is_object(), "{loaded}");
-    let refused = editor.prompt(&kept.id, &prompt("More."));
-    let text = refused["error"]["message"].as_str().unwrap_or_else(|| panic!("{refused}"));
-    assert!(text.contains(&kept.refusal()), "{refused}");
-    kept.assert_no_turn();
+    use crate::snapshots::KeptSession;
+
+    for kept in [KeptSession::new(), KeptSession::waiting()] {
+        let mut editor = Editor::start(&kept.world, &kept.server, &[]);
+        let cwd = kept.world.path("project");
+        let params = json!({"sessionId": kept.id, "cwd": cwd, "mcpServers": []});
+        let loaded = editor.ask("session/load", &params);
+        assert!(loaded["result"].is_object(), "{loaded}");
+        let refused = editor.prompt(&kept.id, &prompt("More."));
+        let text = refused["error"]["message"].as_str().unwrap_or_else(|| panic!("{refused}"));
+        assert!(text.contains(&kept.refusal()), "{refused}");
+        // A call that waits is not asked about in vain.
+        assert_eq!(editor.asked, Vec::<Value>::new());
+        kept.assert_no_turn();
+    }
 }

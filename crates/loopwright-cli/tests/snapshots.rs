@@ -1,6 +1,6 @@
 //! Turns of a session whose directory workers store as snapshots.
 
-use crate::server::{Server, streamed};
+use crate::server::{Reply, Server, streamed, streamed_call};
 use crate::world::{Done, World};
 
 /// A session that a worker ran once.
@@ -15,7 +15,18 @@ const MODEL: [&str; 2] = ["-m", "openai-compatible/test"];
 
 impl KeptSession {
     pub(crate) fn new() -> Self {
-        let server = Server::start([streamed("Done.", "stop")]);
+        Self::after(streamed("Done.", "stop"), &[], "completed ")
+    }
+
+    /// Returns one whose call waits for approval.
+    pub(crate) fn waiting() -> Self {
+        let call = streamed_call("", "touch a.txt");
+        Self::after(call, &["--permission-mode", "ask"], "needs_input ")
+    }
+
+    /// Returns a session that a worker with these options ran, to this end.
+    fn after(reply: Reply, options: &[&str], end: &str) -> Self {
+        let server = Server::start([reply]);
         let world = World::new().env("OPENAI_COMPATIBLE_BASE_URL", &server.url);
         let storage = format!("file://{}", world.path("storage").display());
         let dirs = world.path("dirs").display().to_string();
@@ -27,8 +38,8 @@ impl KeptSession {
         };
         let submitted = line(&["submit", "Go."]);
         let id = submitted.trim().split(' ').next_back().unwrap().to_owned();
-        let worked = line(&["worker", "--exit-when-idle"]);
-        assert!(worked.starts_with("completed "), "{worked}");
+        let worked = line(&[&["worker", "--exit-when-idle"], options].concat());
+        assert!(worked.starts_with(end), "{worked}");
         Self { world, server, id }
     }
 

@@ -312,6 +312,8 @@ impl EditorSession {
             _ => Some(message),
         };
         if conversation.session.is_some() {
+            // No call is decided about whose run would be refused.
+            conversation.refuse_snapshots().await?;
             let reply = said.as_ref().map(|_| words.clone());
             let had_question = self.has_question(conversation).await?;
             if let Some(reason) = self.decide_all(conversation, brake, reply).await? {
