@@ -83,8 +83,8 @@ pub struct Conversation {
     pub(crate) asks_about_cost: bool,
     /// Whether the last run ended before it heard everything that was sent to it.
     pub has_unheard: bool,
-    /// Whether the last turn was refused because the session has nothing to continue.
-    pub(crate) has_nothing_left: bool,
+    /// Whether the last turn was refused with an error that names what to do instead of resuming the session.
+    pub(crate) is_refused: bool,
     /// Cancelled when the run of a turn has begun: what is typed from then on is for this run.
     pub(crate) has_begun: CancellationToken,
     /// Whether the terminal is told when a run waits for the user, or is done after a while.
@@ -159,7 +159,7 @@ impl Conversation {
             is_attended: false,
             asks_about_cost: false,
             has_unheard: false,
-            has_nothing_left: false,
+            is_refused: false,
             has_begun: CancellationToken::new(),
             notifies: false,
             live: None,
@@ -236,7 +236,7 @@ impl Conversation {
             }
         };
         let steering = join(listening, taking);
-        let has_nothing_left = AtomicBool::new(false);
+        let is_refused = AtomicBool::new(false);
         let work = async {
             let turn = Box::pin(self.take_turn(&feed, &brake, said));
             let done = match select(turn, pin!(steering)).await {
@@ -244,8 +244,13 @@ impl Conversation {
                 Either::Right(((never, ()), _)) => match never {},
             };
             let report = done.unwrap_or_else(|error| {
-                let is_nothing = matches!(error, SessionsError::NothingLeft(_));
-                has_nothing_left.store(is_nothing, Relaxed);
+                let names_command = matches!(
+                    error,
+                    SessionsError::NothingLeft(_)
+                        | SessionsError::HasSnapshots(_)
+                        | SessionsError::ReplacedFolder { .. }
+                );
+                is_refused.store(names_command, Relaxed);
                 console::fail(&error, error.exit_code());
                 Report::refused(error.exit_code(), error.stop_reason(), chain(&error))
             });
@@ -253,7 +258,7 @@ impl Conversation {
         };
         let ((), exit_code) = stage.watch(signals, scene, Box::pin(work)).await;
         self.new_id = None;
-        self.has_nothing_left = has_nothing_left.into_inner();
+        self.is_refused = is_refused.into_inner();
         let (sent, mut unsent) = steered.into_lines();
         if let (Some(input), Some(live), Some(typed)) = (input, live, &mut typed) {
             unsent.extend(std::iter::from_fn(|| waiting.try_recv().ok()));
@@ -482,7 +487,7 @@ impl Conversation {
     /// Says how to resume the session, if there is one and people are to know.
     pub fn tell_resume(&self, stage: RunDisplay) {
         // The error names another command.
-        let is_refused = self.has_nothing_left && self.command.name == "run";
+        let is_refused = self.is_refused && self.command.name == "run";
         let is_told =
             stage.details != Verbosity::Errors && stage.format.is_for_people() && !is_refused;
         let command =

@@ -50,6 +50,7 @@ fn an_approved_call_runs_in_another_repository_at_the_path_only_if_the_folder_is
     assert!(refused.stderr.contains(told), "{}", refused.stderr);
     let remedy = format!("use `loopwright run --resume {} -C /project`", &id[..8]);
     assert!(refused.stderr.contains(&remedy), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("resume with"), "{}", refused.stderr);
     let named = run(&world, &server, &["--resume", &id, "-C", "."]);
     assert_eq!((named.status, world.path("project/a.txt").exists()), (0, false));
     assert!(named.stderr.contains(told), "{}", named.stderr);

@@ -70,6 +70,7 @@ fn a_run_continues_no_session_with_snapshots() {
         let done = kept.run(&[&["run", "More."], origin].concat(), "");
         assert_eq!((done.status, done.stdout.as_str()), (2, ""), "{done:?}");
         assert!(done.stderr.contains(&kept.refusal()), "{done:?}");
+        assert!(!done.stderr.contains("resume with"), "{done:?}");
     }
     kept.assert_no_turn();
 }
