@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::driver::BackendSandbox;
 use crate::error::{SandboxError, Unavailable};
 use crate::guarantee::Guarantees;
-use crate::policy::{Backend, BackendChoice, SandboxPolicy, WorkdirAccess};
+use crate::policy::{Backend, BackendChoice, SandboxPolicy};
 use crate::sandbox::Sandbox;
 
 /// A sandbox that selects its backend by the policy of each command: namespaces, bubblewrap if
@@ -30,9 +30,10 @@ fn candidates(policy: &SandboxPolicy) -> Vec<Backend> {
         BackendChoice::Only(backend) => vec![backend],
         BackendChoice::Auto => {
             // Without confinement, changes would not be discarded.
-            let keeps_changes = policy.workdir_access == WorkdirAccess::Discarded;
+            let discards = policy.discards_changes();
             let accepted = policy.accepted.iter().copied().filter(|backend| {
-                !STRONG.contains(backend) && !(keeps_changes && *backend == Backend::Host)
+                let is_left_out = discards && *backend == Backend::Host;
+                !STRONG.contains(backend) && !is_left_out
             });
             STRONG.into_iter().chain(accepted).collect()
         }

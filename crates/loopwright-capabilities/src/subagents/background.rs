@@ -262,7 +262,8 @@ struct CannotWait {
 fn listed(calls: &[DeniedCall]) -> String {
     let calls = calls.iter().map(|it| {
         let arguments = single_line(&it.arguments.to_string(), ARGUMENTS);
-        let path: String = it.agents.iter().map(|agent| format!(" of `{agent}`")).collect();
+        let path =
+            it.agents.iter().map(|agent| format!(" of `{agent}`")).collect::<Vec<_>>().concat();
         format!("`{}`{path} with {arguments} {}", it.tool, it.reason)
     });
     calls.collect::<Vec<_>>().join(", ")

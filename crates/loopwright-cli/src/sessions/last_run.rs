@@ -70,7 +70,7 @@ mod tests {
         let id = runtime.open("s").await.unwrap().id().clone();
         let header = store.header(&id).await.unwrap().unwrap();
         let me = Owner::this_process().to_string();
-        let ttl = Duration::from_secs(60);
+        let ttl = Duration::from_mins(1);
         let claim = LeaseRequest { owner: &me, replaces: None, now: now(), ttl };
         let first = store.lease(&id, claim).await.unwrap();
         assert_eq!(owner(&*store, &header).await.unwrap().as_deref(), Some(&*me));

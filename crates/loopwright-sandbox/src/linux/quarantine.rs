@@ -9,6 +9,8 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, mkdirat, renameat, statat};
 use rustix::time::{ClockId, clock_gettime};
@@ -22,6 +24,12 @@ use crate::screen::{self, DEEPEST, EntryKind, FolderView, Reason, Screen};
 
 /// The folder for such files, below the folder in which they were found.
 const FOLDER: &str = ".loopwright-quarantine";
+
+/// A part of a tick of the clock that file systems use.
+const TICK_PART: Duration = Duration::from_micros(500);
+
+/// More parts than two ticks have. A clock that is set back meanwhile must not hold the command up.
+const MAX_TICK_PARTS: usize = 60;
 
 /// The check of the folders when a command has ended.
 #[derive(Debug)]
@@ -98,9 +106,6 @@ impl Sweep {
     }
 
     fn beginning(mut roots: Vec<Root>, covered: Vec<PathBuf>) -> Self {
-        // The clock that file systems use.
-        let now = clock_gettime(ClockId::RealtimeCoarse);
-        let began = (now.tv_sec, now.tv_nsec);
         let (mut folders, mut files) = (HashSet::new(), HashSet::new());
         for Root { path: root, screen, obeyed, .. } in &mut roots {
             let mut note = Note { root, screen, folders: &mut folders, files: &mut files, obeyed };
@@ -108,7 +113,10 @@ impl Sweep {
         }
         let modes = roots.iter().filter_map(|it| Some((it.path.clone(), folder_mode(&it.path)?)));
         let modes = modes.collect();
-        Self { roots, covered, began, folders, files, modes }
+        if !roots.is_empty() {
+            pass_file_time(time(ClockId::Realtime));
+        }
+        Self { roots, covered, began: time(ClockId::RealtimeCoarse), folders, files, modes }
     }
 
     /// Gives the owner of the folders the rights back that the command has taken, and returns a note about each.
@@ -274,6 +282,23 @@ impl Note<'_> {
             }
         }
     }
+}
+
+/// Waits until new times of files are later than a time, so that a file that another program changed just before does not count
+/// as changed by the command. File systems use a clock that ticks every few milliseconds, and some of them a finer one too.
+fn pass_file_time(earlier: (i64, i64)) {
+    for _ in 0..MAX_TICK_PARTS {
+        if time(ClockId::RealtimeCoarse) > earlier {
+            return;
+        }
+        thread::sleep(TICK_PART);
+    }
+}
+
+/// Returns the seconds and nanoseconds of a clock.
+fn time(clock: ClockId) -> (i64, i64) {
+    let now = clock_gettime(clock);
+    (now.tv_sec, now.tv_nsec)
 }
 
 /// Returns the rights of a folder. `None` means that there is no folder at the path.

@@ -587,6 +587,6 @@ mod tests {
         fs::remove_file(inner.join("HEAD")).unwrap();
         assert_eq!(names.map(|it| judge(&layers, it)), expect);
         // Where no repository is found, any folder may belong to one.
-        assert_eq!(names.map(|it| judge(&Layers::new(&upper, &root), it))[1], true);
+        assert!(names.map(|it| judge(&Layers::new(&upper, &root), it))[1]);
     }
 }

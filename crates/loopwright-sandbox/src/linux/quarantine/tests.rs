@@ -1,13 +1,9 @@
 use std::os::unix::fs::symlink;
-use std::thread;
-use std::time::Duration;
 
 use super::*;
 
 /// Looks through a folder after something was done there.
 fn swept(root: &Path, done: impl FnOnce()) -> Vec<String> {
-    // The clock of a file system ticks some hundred times a second.
-    thread::sleep(Duration::from_millis(15));
     let protected = [".git/hooks".into(), ".git/config".into()];
     let (screen, kept) = (Screen::standard(), Kept::of(root, &protected));
     let (path, of_covered, covered) = (root.into(), screen.clone(), Kept::default());

@@ -32,7 +32,7 @@ impl BoundedSchema {
         let mut costs = Costs { references: References::of(schema), known: HashMap::new() };
         costs.all_below(schema);
         let is_bounded = costs.known.values().all(|cost| *cost <= MAX_IN_PLACE);
-        is_bounded.then(|| Self { nodes: Nodes::of(schema, &costs.references) })
+        is_bounded.then(|| Self { nodes: Found::of(schema, &costs.references) })
     }
 
     /// Returns `true` if the schema applies at most a million others to a value and all that is in it.
@@ -241,21 +241,21 @@ struct Node {
 }
 
 /// The schemas that were found so far.
-struct Nodes<'a> {
+struct Found<'a> {
     nodes: Vec<Node>,
     numbers: HashMap<*const Value, Number>,
     /// Those that have not been read.
     unread: Vec<(Number, &'a Map<String, Value>)>,
 }
 
-impl<'a> Nodes<'a> {
+impl<'a> Found<'a> {
     fn of(root: &'a Value, references: &References<'a>) -> Vec<Node> {
-        let mut nodes = Self { nodes: Vec::new(), numbers: HashMap::new(), unread: Vec::new() };
-        nodes.number(root);
-        while let Some((number, rules)) = nodes.unread.pop() {
-            nodes.nodes[number] = nodes.read(rules, references);
+        let mut found = Self { nodes: Vec::new(), numbers: HashMap::new(), unread: Vec::new() };
+        found.number(root);
+        while let Some((number, rules)) = found.unread.pop() {
+            found.nodes[number] = found.read(rules, references);
         }
-        nodes.nodes
+        found.nodes
     }
 
     /// Returns the number of a schema, which is read later.
