@@ -154,11 +154,12 @@ impl Sandbox for BackendSandbox {
         }
         let has_overlays = self.backend == Backend::Namespaces && policy.staging.is_some();
         let known = uncopied::refusal(self.backend, policy).is_some();
-        let policy = &match (known, has_overlays) {
-            (true, _) => uncopied::without_copies(policy),
-            (false, false) => uncopied::without_kept_cache(policy.clone()),
-            (false, true) => policy.clone(),
+        let reduced = match known {
+            true => Some(uncopied::without_copies(policy)),
+            false if has_overlays => None,
+            false => uncopied::without_kept_cache(policy),
         };
+        let policy = reduced.as_ref().unwrap_or(policy);
         let job = launch::job(self.backend, program.as_deref(), command, policy)?;
         match launch::launch(&job, command.stdin.clone()).await {
             Ok(live) => Ok(SandboxChild::live(live)),

@@ -15,9 +15,10 @@ use crate::access::NetworkAccess;
 use crate::capture::Capture;
 use crate::command::Stdin;
 use crate::guarantee::Guarantees;
+use crate::home::copied_caches;
 use crate::job::{self, Event, HelperCommand, LaunchRequest};
 use crate::output::{ExitOutcome, Limit, Output, OutputStream, TimeoutKind};
-use crate::policy::{Backend, Network, OutputLimits};
+use crate::policy::{Network, OutputLimits};
 use crate::proxy::Proxy;
 
 /// How much is read at a time.
@@ -136,8 +137,7 @@ impl Live {
             began,
             driver: job.backend.name(),
             staged: job.policy.staging.is_some(),
-            copied_caches: job.backend == Backend::Namespaces
-                && !job.policy.copied_caches.is_empty(),
+            copied_caches: copied_caches(job.backend, &job.policy).next().is_some(),
             proxy: match (ends.gate, &job.policy.network) {
                 (Some(gate), Network::Domains(domains)) => {
                     Some(Proxy::start(gate, domains.clone()))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::policy::{Backend, SandboxPolicy, WorkdirAccess};
+use crate::policy::{Backend, SandboxPolicy};
 
 /// A backend, the layers of caches that it cannot use, and whether it would discard the changes of a cache.
 type Key = (Backend, Vec<PathBuf>, bool);
@@ -57,17 +57,19 @@ pub(crate) fn refuse(backend: Backend, policy: &SandboxPolicy, errno: i32, reaso
 
 /// Returns a policy whose commands start without overlays of caches.
 pub(crate) fn without_copies(policy: &SandboxPolicy) -> SandboxPolicy {
-    without_kept_cache(SandboxPolicy { copied_caches: Vec::new(), ..policy.clone() })
+    let policy = SandboxPolicy { copied_caches: Vec::new(), ..policy.clone() };
+    without_kept_cache(&policy).unwrap_or(policy)
 }
 
 /// Returns `true` if a command has a cache that an overlay must keep unchanged, because its changes are discarded.
 pub(crate) fn discards_cache(policy: &SandboxPolicy) -> bool {
-    policy.workdir_access == WorkdirAccess::Discarded && policy.cache.is_some()
+    policy.discards_changes() && policy.cache.is_some()
 }
 
-/// Takes its cache from a command whose changes are discarded: without an overlay, it would change the cache of later commands.
-pub(crate) fn without_kept_cache(policy: SandboxPolicy) -> SandboxPolicy {
-    if discards_cache(&policy) { SandboxPolicy { cache: None, ..policy } } else { policy }
+/// Returns a policy without the cache of a command whose changes are discarded: without an overlay, it would change the cache of
+/// later commands. `None` means that the policy can stay as it is.
+pub(crate) fn without_kept_cache(policy: &SandboxPolicy) -> Option<SandboxPolicy> {
+    discards_cache(policy).then(|| SandboxPolicy { cache: None, ..policy.clone() })
 }
 
 #[cfg(test)]

@@ -298,7 +298,7 @@ fn copied(backend: Backend, policy: &SandboxPolicy) -> Vec<Entry> {
             entries.push(Entry { at: cache.folder.clone(), seen: Seen::Link(at.clone()) });
         }
         let mut layer = Layer::of(cache, real);
-        layer.is_kept = policy.workdir_access != WorkdirAccess::Discarded;
+        layer.is_kept = !policy.discards_changes();
         if let Some(lock) = cache.lock.as_ref().filter(|it| has_place(policy, it)) {
             entries.push(Entry { at: lock.clone(), seen: Seen::Lock(layer.shared_lock()) });
         }

@@ -54,14 +54,16 @@ impl Changes {
             reasons.entry(refused.reason).or_default().push(&refused.path);
         }
         let refusals = reasons.into_iter().map(|(reason, paths)| refusal(reason, &paths));
-        refusals.chain(conflict(self.conflicts())).collect()
+        let why = " because another process changed the files while the command ran";
+        refusals.chain(conflict(self.conflicts(), why)).collect()
     }
 }
 
 impl Applied {
     /// Returns a message about the changes that could not be applied because of conflicts.
     pub fn notes(&self) -> Vec<String> {
-        not_possible(&self.conflicts).into_iter().collect()
+        let why = ": another process changed the files meanwhile, or they are in a folder of another user or on another file system";
+        conflict(&self.conflicts, why).into_iter().collect()
     }
 }
 
@@ -79,24 +81,12 @@ fn refusal(reason: &str, paths: &[&Path]) -> String {
     }
 }
 
-fn not_possible(conflicts: &[Conflict]) -> Option<String> {
+/// Names the paths of conflicts, with the reason as it follows in the sentence.
+fn conflict(conflicts: &[Conflict], why: &str) -> Option<String> {
     let paths: Vec<&Path> = conflicts.iter().map(|it| it.path.as_path()).collect();
     (!paths.is_empty()).then(|| {
-        format!(
-            "changes to {} were not applied: another process changed the files meanwhile, or they are in a folder of another user \
-                or on another file system; read them again before you retry",
-            named(&paths)
-        )
-    })
-}
-
-fn conflict(conflicts: &[Conflict]) -> Option<String> {
-    let paths: Vec<&Path> = conflicts.iter().map(|it| it.path.as_path()).collect();
-    (!paths.is_empty()).then(|| {
-        format!(
-            "changes to {} were not applied because another process changed the files while the command ran; read them again before you retry",
-            named(&paths)
-        )
+        let named = named(&paths);
+        format!("changes to {named} were not applied{why}; read them again before you retry")
     })
 }
 

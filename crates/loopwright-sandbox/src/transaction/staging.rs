@@ -168,7 +168,7 @@ fn apart(root: &Path, place: &Path) -> Option<Unfit> {
     }
 }
 
-/// Returns `true` if files can be moved between two folders without links, of which none is part of the other.
+/// Returns `true` if files can be moved between two folders without links, neither of which is inside the other.
 pub(super) fn can_stage(staging: &Path, root: &Path) -> bool {
     apart(root, staging).is_none()
 }
