@@ -74,11 +74,11 @@ pub(crate) async fn own_session(
     // The session of a sub-agent belongs to the principal of the session that it works for.
     let mut root = header.clone();
     for _ in 0..MAX_DEPTH {
-        let Some(parent) = root.parent.clone().filter(|_| root.call.is_some()) else {
+        let Some(parent) = root.works_for() else {
             let is_own = scope.contains(&root.id);
             return if is_own { Ok(header) } else { Err(Problem::unknown_session()) };
         };
-        let found: Result<_, StoreError> = store.header(&parent).await;
+        let found: Result<_, StoreError> = store.header(parent).await;
         root = found?.ok_or_else(Problem::unknown_session)?;
     }
     Err(Problem::unknown_session())

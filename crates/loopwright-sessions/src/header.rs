@@ -81,6 +81,12 @@ impl SessionHeader {
         }
     }
 
+    /// Returns the session that a sub-agent works for. `None` means that the session is no sub-agent's: the parent of a fork is its
+    /// source.
+    pub fn works_for(&self) -> Option<&SessionId> {
+        self.call.as_ref().and(self.parent.as_ref())
+    }
+
     /// Creates the header of a fork that starts after `at` changes.
     #[must_use]
     pub fn fork(&self, into: SessionId, at: Seq, now: Timestamp) -> Self {

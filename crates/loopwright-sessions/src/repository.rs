@@ -197,10 +197,9 @@ pub async fn snapshot_owner(
     store: &dyn SessionStore,
     session: &SessionHeader,
 ) -> Result<Option<SessionId>, StoreError> {
-    let works_for = |session: &SessionHeader| session.call.as_ref().and(session.parent.clone());
     // Imported sessions can name each other as parents.
     let mut seen = BTreeSet::new();
-    let (mut id, mut parent) = (session.id.clone(), works_for(session));
+    let (mut id, mut parent) = (session.id.clone(), session.works_for().cloned());
     loop {
         if !store.read_log(&id, SessionLog::Folder, 0, 1).await?.is_empty() {
             return Ok(Some(id));
@@ -209,7 +208,7 @@ pub async fn snapshot_owner(
         if !seen.insert(id) {
             return Ok(None);
         }
-        parent = store.header(&above).await?.as_ref().and_then(works_for);
+        parent = store.header(&above).await?.and_then(|it| it.works_for().cloned());
         id = above;
     }
 }

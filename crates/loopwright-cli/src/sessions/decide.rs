@@ -192,7 +192,7 @@ async fn root(
     let mut header = header.clone();
     // Imported sessions can name each other as parents.
     let mut seen = BTreeSet::from([header.id.clone()]);
-    while let Some(parent) = header.parent.as_ref().filter(|_| header.call.is_some()) {
+    while let Some(parent) = header.works_for() {
         match store.header(parent).await? {
             Some(parent) if seen.insert(parent.id.clone()) => header = parent,
             _ => break,
