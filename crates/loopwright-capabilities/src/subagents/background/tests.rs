@@ -42,6 +42,22 @@ struct Script {
 }
 
 impl Script {
+    fn new(
+        parent: FakeModel,
+        child: FakeModel,
+        before: impl Fn(usize, &Self) -> Act + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            parent,
+            child,
+            calls: AtomicUsize::new(0),
+            gate: Notify::new(),
+            tasks: BackgroundTasks::default(),
+            before: Box::new(before),
+            seen: Mutex::default(),
+        })
+    }
+
     async fn until_ended(&self) {
         while self.tasks.list().iter().any(|it| it.ended.is_none()) {
             tokio::task::yield_now().await;
@@ -96,16 +112,9 @@ fn run<const N: usize>(
     steps: [ScenarioStep; N],
     before: impl Fn(usize, &Script) -> Act + Send + Sync + 'static,
 ) -> (AgentState, Arc<Script>) {
-    let tasks = BackgroundTasks::default();
-    let script = Arc::new(Script {
-        parent: FakeModel::script(steps),
-        child: FakeModel::script([ScenarioStep::from("It is done.").with_usage(Usage::new(3, 7))]),
-        calls: AtomicUsize::new(0),
-        gate: Notify::new(),
-        tasks: tasks.clone(),
-        before: Box::new(before),
-        seen: Mutex::default(),
-    });
+    let child = [ScenarioStep::from("It is done.").with_usage(Usage::new(3, 7))];
+    let script = Script::new(FakeModel::script(steps), FakeModel::script(child), before);
+    let tasks = script.tasks.clone();
     let mut agents = DefinitionRegistry::new();
     let helper = AgentDefinition::new("helper", "Helps.", "You help.");
     agents.register(AgentDefinition { background: true, ..helper });
@@ -232,18 +241,14 @@ fn a_sub_agent_that_cannot_wait_names_its_calls_and_their_denial_is_on_record() 
     let ask = MockTool::with_cx("ask", "", |_, _| {
         Box::pin(async move { Err(ToolPause::ask("Which door?").into()) })
     });
-    let tasks = BackgroundTasks::default();
     let steps = [spawn(), read(60), "Done.".into()];
     let calls = [("paint", color.clone()), ("ask", json!({}))];
-    let script = Arc::new(Script {
-        parent: FakeModel::script(steps),
-        child: FakeModel::script([ScenarioStep::tool_calls(calls)]),
-        calls: AtomicUsize::new(0),
-        gate: Notify::new(),
-        tasks: tasks.clone(),
-        before: Box::new(|call, _| if call == 1 { Act::End } else { Act::Nothing }),
-        seen: Mutex::default(),
-    });
+    let script = Script::new(
+        FakeModel::script(steps),
+        FakeModel::script([ScenarioStep::tool_calls(calls)]),
+        |call, _| if call == 1 { Act::End } else { Act::Nothing },
+    );
+    let tasks = script.tasks.clone();
     let mut agents = DefinitionRegistry::new();
     let helper = AgentDefinition::new("helper", "Helps.", "You help.");
     agents.register(AgentDefinition { background: true, ..helper });
