@@ -40,7 +40,7 @@ use crate::permissions::{RunPermissions, is_confined};
 use crate::report::needed;
 use crate::session::{SessionsError, now};
 use crate::sessions::{DECLINED, UserDecision, misses_form};
-use crate::signals::{self, Signals};
+use crate::signals::{Signals, input_exit_code};
 use crate::startup::NoopListener;
 
 /// How long a turn takes after which the terminal is told that it is done.
@@ -79,7 +79,9 @@ pub(crate) async fn say(
                     continue;
                 }
                 Ok(CostAnswered::Stop) => return Turned::Ended(exit_code),
-                Ok(CostAnswered::Left(event)) => return ended_by(event, exit_code),
+                Ok(CostAnswered::Left(event)) => {
+                    return Turned::Left(input_exit_code(&event, exit_code));
+                }
                 Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
             }
         }
@@ -117,19 +119,10 @@ pub(crate) async fn say(
                 Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
             },
             Ok(Decided::Later) => return Turned::Ended(exit_code),
-            Ok(Decided::Left(event)) => return ended_by(event, exit_code),
+            Ok(Decided::Left(event)) => return Turned::Left(input_exit_code(&event, exit_code)),
             Err(error) => return Turned::Ended(console::fail(&error, error.exit_code())),
         }
     }
-}
-
-/// Returns how a turn ends if its dialog ends with the input or by a signal. `otherwise` is the exit code for the end of the input.
-fn ended_by(event: InputEvent, otherwise: ExitCode) -> Turned {
-    Turned::Left(match event {
-        InputEvent::Signal(reason) => signals::exit_code(reason),
-        InputEvent::Broken(error) => console::fail(&error, ExitCode::Internal),
-        _ => otherwise,
-    })
 }
 
 /// How the question about a cost limit ends.

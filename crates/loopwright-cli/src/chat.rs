@@ -51,7 +51,7 @@ use crate::model_hint::guide;
 use crate::render::{Verbosity, is_plain, sanitize_terminal, set_plain};
 use crate::run::with_runtime;
 use crate::session::{SessionsError, short};
-use crate::signals::{Signals, exit_code};
+use crate::signals::{Signals, exit_code, input_exit_code};
 use crate::startup::{StartError, Startup};
 use crate::store::state_directory;
 
@@ -244,7 +244,7 @@ impl ChatSession<'_> {
                 }
                 InputEvent::Expired | InputEvent::Discarded => continue,
                 event @ (InputEvent::End | InputEvent::Signal(_) | InputEvent::Broken(_)) => {
-                    return self.ended(&event);
+                    return input_exit_code(&event, self.failed);
                 }
             };
             let ends = match ChatCommand::of(&text) {
@@ -458,7 +458,9 @@ impl ChatSession<'_> {
                 return self.ask_again(input).await;
             }
             Ok(Choice::None(reason)) => console::tell(reason),
-            Ok(Choice::Left(event)) => return ControlFlow::Break(Some(self.ended(&event))),
+            Ok(Choice::Left(event)) => {
+                return ControlFlow::Break(Some(input_exit_code(&event, self.failed)));
+            }
             Err(error) => tell(Err(error)),
         }
         ControlFlow::Continue(())
@@ -535,19 +537,10 @@ impl ChatSession<'_> {
                 console::tell("file changes undone; the conversation is unchanged");
             }
             Ok(Rewound::Not(reason)) => console::tell(reason),
-            Ok(Rewound::Left(event)) => return Err(self.ended(&event)),
+            Ok(Rewound::Left(event)) => return Err(input_exit_code(&event, self.failed)),
             Err(error) => tell(Err(error)),
         }
         Ok(false)
-    }
-
-    /// Returns the exit code of a chat whose input has ended, and reports an input that failed.
-    fn ended(&self, event: &InputEvent) -> ExitCode {
-        match event {
-            InputEvent::Signal(reason) => exit_code(*reason),
-            InputEvent::Broken(error) => console::fail(error, ExitCode::Internal),
-            _ => self.failed,
-        }
     }
 }
 

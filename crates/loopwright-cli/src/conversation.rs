@@ -42,7 +42,7 @@ use crate::selected_agent::AGENT;
 use crate::session::{SessionsError, now, short};
 use crate::session_folder::SessionFolder;
 use crate::signals::{CancelSwitch, Signals};
-use crate::snapshots::refuse_snapshots;
+use crate::snapshots::refuse_snapshots_of;
 use crate::steering::{LiveLines, Steered};
 use crate::task_command::TaskLines;
 use crate::turn::Turn;
@@ -442,9 +442,8 @@ impl Conversation {
 
     /// Refuses a session whose turns are refused because of its snapshots, before the user types one.
     pub(crate) async fn refuse_snapshots(&self) -> Result<(), SessionsError> {
-        let Some(id) = &self.session else { return Ok(()) };
-        match self.store.header(id).await? {
-            Some(header) => refuse_snapshots(&*self.store, &header).await,
+        match &self.session {
+            Some(id) => refuse_snapshots_of(&*self.store, id).await,
             None => Ok(()),
         }
     }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::console;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
-use crate::input::restore_terminal;
+use crate::input::{InputEvent, restore_terminal};
 use crate::render::{UiEvent, UiSender};
 
 /// Stops a run, and remembers why. Cheap to clone.
@@ -153,6 +153,16 @@ pub fn exit_code(reason: Interruption) -> ExitCode {
     match reason {
         Interruption::Terminate => ExitCode::Terminated,
         _ => ExitCode::Interrupted,
+    }
+}
+
+/// Returns the exit code of a program whose input ends with an event, and reports an input that failed. `otherwise` is the code
+/// for the end of the input.
+pub(crate) fn input_exit_code(event: &InputEvent, otherwise: ExitCode) -> ExitCode {
+    match event {
+        InputEvent::Signal(reason) => exit_code(*reason),
+        InputEvent::Broken(error) => console::fail(error, ExitCode::Internal),
+        _ => otherwise,
     }
 }
 

@@ -24,6 +24,17 @@ pub(crate) async fn refuse_snapshots(
     }
 }
 
+/// Refuses the turns of a session in a store, if the session exists, before the user types one.
+pub(crate) async fn refuse_snapshots_of(
+    store: &dyn SessionStore,
+    session: &SessionId,
+) -> Result<(), SessionsError> {
+    match store.header(session).await? {
+        Some(header) => refuse_snapshots(store, &header).await,
+        None => Ok(()),
+    }
+}
+
 /// The storage, and the place of the directories of sessions.
 pub(crate) struct SessionSnapshots {
     #[cfg(all(feature = "snapshots", target_os = "linux"))]

@@ -9,6 +9,7 @@ use crate::input::{Input, InputEvent, is_watched};
 use crate::project::plain;
 use crate::project_settings::ProjectSettings;
 use crate::render::sanitize_terminal;
+use crate::signals::input_exit_code;
 use crate::startup::Startup;
 use crate::trust::allowed;
 
@@ -51,7 +52,7 @@ impl ChatSession<'_> {
         let answer = match input.answer(self.signals.as_mut()).await {
             InputEvent::Text(answer) => answer,
             event @ (InputEvent::End | InputEvent::Signal(_) | InputEvent::Broken(_)) => {
-                return Some(self.ended(&event));
+                return Some(input_exit_code(&event, self.failed));
             }
             _ => String::new(),
         };

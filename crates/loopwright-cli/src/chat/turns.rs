@@ -11,6 +11,7 @@ use crate::input::Input;
 use crate::render::single_line;
 use crate::session::SessionsError;
 use crate::sessions::{HistoryEntry, SessionHistory};
+use crate::signals::input_exit_code;
 use crate::typed_text::typed_text;
 
 /// The maximum number of messages to choose from.
@@ -57,7 +58,7 @@ impl ChatSession<'_> {
                 console::tell("nothing was rewound");
                 return None;
             }
-            Chosen::Left(event) => return Some(self.ended(&event)),
+            Chosen::Left(event) => return Some(input_exit_code(&event, self.failed)),
         };
         let back = Rewind { to: RewindPoint::TurnOf(chosen.change), files: false };
         match self.go_back(back, input).await {

@@ -9,8 +9,7 @@ use crate::args::session::{ResumeArgs, SessionArgs};
 use crate::args::{AgentArgs, ChatArgs, Cli};
 use crate::config::Loaded;
 use crate::conversation::Conversation;
-use crate::session::SessionsError;
-use crate::snapshots::refuse_snapshots;
+use crate::snapshots::refuse_snapshots_of;
 use crate::untrusted::REVIEW_IN_CHAT;
 
 impl Startup {
@@ -28,10 +27,7 @@ impl Startup {
         id: SessionId,
     ) -> Result<(Self, Conversation), StartError> {
         // Before anything is decided or run in it.
-        let header = from.store.header(&id).await.map_err(SessionsError::from)?;
-        if let Some(header) = header {
-            refuse_snapshots(&*from.store, &header).await?;
-        }
+        refuse_snapshots_of(&*from.store, &id).await?;
         let mut agent = args.agent.clone();
         (agent.definition, agent.model, agent.system_prompt) = (None, None, None);
         let typed = ResumeArgs { resume: Some(id), ..ResumeArgs::default() };
